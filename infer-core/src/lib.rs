@@ -1,1 +1,28 @@
 //! (being written)
+#![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod interrupt;
+mod limits;
+mod model;
+mod outputs;
+pub mod sampling;
+mod sequence;
+mod session;
+mod slots;
+mod token;
+mod tokenizer;
+
+pub use batch::{Batch, Entry, Want};
+pub use error::{Error, ErrorKind, Result};
+pub use interrupt::Interrupt;
+pub use limits::{Capabilities, Limits, Usage};
+pub use model::{Model, ModelInfo, SessionOptions};
+pub use outputs::{Outputs, Rows, Sampled};
+pub use sampling::Sampling;
+pub use sequence::Sequence;
+pub use session::{OpenOptions, Session};
+pub use slots::Slots;
+pub use token::Token;
+pub use tokenizer::{Special, SpecialTokens, TokenFlags, Tokenizer, Vocab, VocabKind};

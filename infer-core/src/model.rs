@@ -1,0 +1,109 @@
+use crate::{Result, Session, Tokenizer};
+use std::sync::Arc;
+
+/// What a model file says of itself. Plain data, the same for every backend; a number that the file does not state is 0.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// The architecture by the name the file gives it, such as `llama`.
+    pub architecture: String,
+    /// The model's own name, if it has one.
+    pub name: Option<String>,
+    /// One line for people: architecture, size, quantisation.
+    pub description: String,
+    /// Entries of the vocabulary.
+    pub vocab: usize,
+    /// The context it was trained for, in tokens.
+    pub context: usize,
+    /// Blocks.
+    pub layers: usize,
+    /// Width of the hidden state.
+    pub width: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Key/value heads; fewer than [`heads`](Self::heads) in grouped-query attention.
+    pub kv_heads: usize,
+    /// Parameters.
+    pub parameters: u64,
+    /// Bytes of all weights.
+    pub bytes: u64,
+    /// The chat template (Jinja) that comes with the model.
+    pub chat_template: Option<String>,
+}
+
+/// How a session is made.
+///
+/// Whatever is left out takes the model's or the machine's own value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// Positions a sequence can have; `None` or 0 is what the model was trained for.
+    pub context: Option<usize>,
+    /// Sequences that can be open at once.
+    pub sequences: usize,
+    /// Tokens one batch can hold; `None` is the backend's default.
+    pub batch: Option<usize>,
+    /// Threads a pass uses; `None` is as many as this process may run on, the cgroup's quota respected.
+    pub threads: Option<usize>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { context: None, sequences: 1, batch: None, threads: None }
+    }
+}
+
+impl SessionOptions {
+    /// One sequence, everything else as the model and the machine have it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Positions a sequence can have; 0 is what the model was trained for.
+    #[must_use]
+    pub fn with_context(mut self, context: usize) -> Self {
+        self.context = Some(context);
+        self
+    }
+
+    /// Sequences that can be open at once.
+    #[must_use]
+    pub fn with_sequences(mut self, sequences: usize) -> Self {
+        self.sequences = sequences;
+        self
+    }
+
+    /// Tokens one batch can hold.
+    #[must_use]
+    pub fn with_batch(mut self, batch: usize) -> Self {
+        self.batch = Some(batch);
+        self
+    }
+
+    /// Threads a pass uses.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+}
+
+/// An open model file. Not `Send` as a trait object: it is opened on the thread that will use it, and what other threads
+/// need (its [`ModelInfo`], its [`Tokenizer`]) is taken out.
+pub trait Model {
+    /// What the file says of itself.
+    fn info(&self) -> &Arc<ModelInfo>;
+
+    /// Its tokenizer; the same one at every call.
+    fn tokenizer(&self) -> Arc<dyn Tokenizer>;
+
+    /// Makes a session. The weights are shared between all sessions of a model; the KV cache is the session's own.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range;
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) when the KV cache does not fit the memory there is, before it is
+    /// allocated; [`Runtime`](crate::ErrorKind::Runtime).
+    fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>>;
+}

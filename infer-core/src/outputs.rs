@@ -1,0 +1,145 @@
+use crate::Token;
+
+/// A token drawn from a distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Sampled {
+    /// The token.
+    pub token: Token,
+    /// Its natural-log probability in the model's own distribution: before penalties, bias, temperature and truncation.
+    pub logprob: f32,
+}
+
+impl Sampled {
+    /// A drawn token with its natural-log probability.
+    #[must_use]
+    pub const fn new(token: Token, logprob: f32) -> Self {
+        Self { token, logprob }
+    }
+}
+
+/// Rows of `f32` in memory of a runtime, found by the index of a batch's entry. For backends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rows<'s> {
+    data: &'s [f32],
+    width: usize,
+    index: &'s [u32],
+}
+
+impl<'s> Rows<'s> {
+    /// In place of a row number: the entry has no row.
+    pub const NONE: u32 = u32::MAX;
+
+    /// `data` holds rows of `width` numbers one after the other; entry `i`'s is row `index[i]`, or none when that is
+    /// [`NONE`](Self::NONE) or lies outside.
+    #[must_use]
+    pub const fn new(data: &'s [f32], width: usize, index: &'s [u32]) -> Self {
+        Self { data, width, index }
+    }
+
+    fn row(&self, entry: usize) -> Option<&'s [f32]> {
+        let row = *self.index.get(entry)?;
+        if row == Self::NONE || self.width == 0 {
+            return None;
+        }
+        let from = (row as usize).checked_mul(self.width)?;
+        self.data.get(from..from.checked_add(self.width)?)
+    }
+}
+
+/// What the last pass brought, by the index that [`Batch::push`](crate::Batch::push) returned.
+///
+/// It is a view: `Copy`, and borrowed from the session, so that the next call that changes the session ends it. Keeping
+/// it longer does not compile. It is empty after a pass that failed and after any other `&mut` call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outputs<'s> {
+    sampled: &'s [Sampled],
+    ends: &'s [u32],
+    logits: Rows<'s>,
+    embeddings: Rows<'s>,
+}
+
+impl<'s> Outputs<'s> {
+    /// For backends: `sampled` holds the drawn tokens of all entries one after the other, those of entry `i` ending before
+    /// `ends[i]`.
+    #[must_use]
+    pub const fn new(sampled: &'s [Sampled], ends: &'s [u32]) -> Self {
+        const NO_ROWS: Rows<'static> = Rows::new(&[], 0, &[]);
+        Self { sampled, ends, logits: NO_ROWS, embeddings: NO_ROWS }
+    }
+
+    /// For backends: adds the rows of logits.
+    #[must_use]
+    pub const fn with_logits(mut self, logits: Rows<'s>) -> Self {
+        self.logits = logits;
+        self
+    }
+
+    /// For backends: adds the rows of hidden states.
+    #[must_use]
+    pub const fn with_embeddings(mut self, embeddings: Rows<'s>) -> Self {
+        self.embeddings = embeddings;
+        self
+    }
+
+    /// How many entries the pass had; 0 when there is nothing.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is nothing to read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The tokens of entry `entry`: one, or none where none was wanted or no sampling was set; more than one where what
+    /// follows is forced.
+    #[must_use]
+    pub fn sampled(&self, entry: usize) -> &'s [Sampled] {
+        let Some(&end) = self.ends.get(entry) else { return &[] };
+        let start = entry.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.sampled.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// The first token of entry `entry`, if one was drawn.
+    #[must_use]
+    pub fn token(&self, entry: usize) -> Option<Token> {
+        self.sampled(entry).first().map(|sampled| sampled.token)
+    }
+
+    /// The logits after entry `entry`'s last token, one a vocabulary entry, as the model computed them. `None` unless
+    /// [`Want::Logits`](crate::Want::Logits) was asked.
+    #[must_use]
+    pub fn logits(&self, entry: usize) -> Option<&'s [f32]> {
+        self.logits.row(entry)
+    }
+
+    /// The hidden state after entry `entry`'s last token. `None` unless [`Want::Embedding`](crate::Want::Embedding) was
+    /// asked.
+    #[must_use]
+    pub fn embedding(&self, entry: usize) -> Option<&'s [f32]> {
+        self.embeddings.row(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_tokens_and_rows_by_entry() {
+        let sampled = [Sampled::new(Token(7), -0.5), Sampled::new(Token(8), 0.0), Sampled::new(Token(9), -1.0)];
+        let (data, index) = ([0.0, 1.0, 2.0, 3.0], [1, Rows::NONE, 5]);
+        let out = Outputs::new(&sampled, &[2, 2, 3]).with_logits(Rows::new(&data, 2, &index));
+        assert_eq!(out.len(), 3);
+        assert_eq!(out.token(0), Some(Token(7)));
+        assert_eq!((out.sampled(0).len(), out.sampled(1).len(), out.sampled(2).len()), (2, 0, 1));
+        assert_eq!((out.token(1), out.token(2), out.token(3)), (None, Some(Token(9)), None));
+        assert_eq!(out.logits(0), Some(&data[2..]));
+        assert_eq!((out.logits(1), out.logits(2), out.logits(3), out.embedding(0)), (None, None, None, None));
+        assert!(Outputs::default().is_empty());
+    }
+}

@@ -1,0 +1,5 @@
+//! How a next token is chosen.
+
+mod params;
+
+pub use params::Sampling;

@@ -1,0 +1,108 @@
+use crate::{
+    Batch, Capabilities, Error, Interrupt, Limits, ModelInfo, Outputs, Result, Sampling, Sequence, Token, Usage,
+};
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+};
+
+/// How a sequence is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// The adapter (LoRA) the sequence is computed with, by the name it was loaded under; `None` for the bare model.
+    pub adapter: Option<String>,
+}
+
+/// A model at work: it holds the keys and values of some sequences and runs forward passes over them.
+///
+/// It lives on the thread that made it (there is no `Send` bound), is object-safe, and is the same for every runtime, so
+/// that one scheduler can drive any of them. One call is one forward pass over one batch; everything a caller does in
+/// between (which sequence gets how many tokens, forking prefixes, cutting what was wrong) is cheap.
+///
+/// # Laws
+/// - A pass is all or nothing: after an error no sequence has grown. Where a runtime cannot take a half-done pass back the
+///   sequences of its batch are *spent* ([`Sequence::is_spent`]).
+/// - A handle that is wrong in any way (of another session, spent, changed since it was pushed) is an error, and nothing
+///   else is touched.
+/// - Results depend on the tokens of a sequence, its sampling and its prompt: not on how the tokens were cut into
+///   batches, on what else was in them, or on forks and truncations before.
+pub trait Session {
+    /// The model.
+    fn model(&self) -> &Arc<ModelInfo>;
+
+    /// What this session is able to do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// What this session can take.
+    fn limits(&self) -> &Limits;
+
+    /// Sequences and cells in use.
+    fn usage(&self) -> Usage;
+
+    /// A handle that stops a running pass from any thread.
+    fn interrupt(&self) -> Interrupt;
+
+    /// Opens an empty sequence. Dropping the handle closes it.
+    ///
+    /// # Errors
+    /// [`TooManySequences`](crate::ErrorKind::TooManySequences); [`InvalidInput`](crate::ErrorKind::InvalidInput) for an
+    /// adapter that is not loaded.
+    fn open(&mut self, options: &OpenOptions) -> Result<Sequence>;
+
+    /// Opens a sequence that begins with the first `len` positions of `parent`, computed once and shared or copied by
+    /// the runtime. Sampling is not inherited: see [`sample_with`](Self::sample_with).
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the parent is shorter than `len`;
+    /// [`TooManySequences`](crate::ErrorKind::TooManySequences); [`OutOfCells`](crate::ErrorKind::OutOfCells) where a fork
+    /// is a copy; [`Unsupported`](crate::ErrorKind::Unsupported) where the model cannot be forked at this length.
+    fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence>;
+
+    /// Cuts `seq` to its first `len` positions. A sampling that was set stays, in the state it had at that length.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the sequence is shorter than `len`;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where the model cannot be cut at this length. Cutting to 0 always works.
+    fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()>;
+
+    /// Says how tokens of `seq` are drawn, from its present length on. `prompt` is what the sequence begins with, or is
+    /// about to: tokens from position `prompt.len()` on are generated ones. Whatever the sequence holds already counts as
+    /// fed, so the same sampling, prompt and tokens give the same draws also after a fork, a restore or a rebuild.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for parameters out of range or a token outside the vocabulary.
+    fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()>;
+
+    /// Runs one forward pass over the batch. Afterwards [`outputs`](Self::outputs) has what was wanted.
+    ///
+    /// # Errors
+    /// Those of [`Slots::check`](crate::Slots::check) for a batch that is wrong;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where a token is wanted of a sequence without sampling;
+    /// [`OutOfCells`](crate::ErrorKind::OutOfCells); [`Cancelled`](crate::ErrorKind::Cancelled);
+    /// [`Runtime`](crate::ErrorKind::Runtime) with what the native call said. No sequence has grown; the same batch may
+    /// be tried again unless its sequences are spent.
+    fn decode(&mut self, batch: &Batch) -> Result<()>;
+
+    /// What the last pass brought: a view that the next `&mut` call ends.
+    fn outputs(&self) -> Outputs<'_>;
+
+    /// Writes the sequence's state, for [`restore`](Self::restore) of a session of the same model.
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io); [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing.
+    fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
+        let _ = (seq, to);
+        Err(Error::unsupported("this session cannot save sequences"))
+    }
+
+    /// Opens a sequence from a state that [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io); [`InvalidInput`](crate::ErrorKind::InvalidInput) for a state that is damaged or of another
+    /// model; [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing.
+    fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
+        let _ = from;
+        Err(Error::unsupported("this session cannot restore sequences"))
+    }
+}
