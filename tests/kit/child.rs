@@ -1,0 +1,198 @@
+//! A case in a process of its own.
+//!
+//! Native code that is fed nonsense may abort, crash or hang. A test that wants to know runs itself again as a child:
+//!
+//! ```text
+//! #[test]
+//! fn survives() {
+//!     child::cases("survives", &["empty", "truncated"], |case| format!("{:?}", open(case)));
+//! }
+//! ```
+
+use std::{
+    io::{Read, Write},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Set for a child: which case it is to run.
+const CASE: &str = "INFER_TESTS_CASE";
+/// Stands before each line of a child's answer, to tell it from what the test harness prints.
+const MARK: &str = "\u{1}answer ";
+
+/// Longer than any case takes on the slowest machine; what is not over by then hangs.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It came to its end, with this answer.
+    Ok(String),
+    /// It ended by itself, but not well: it panicked, or called `exit`. With the exit code and what it printed.
+    Failed(Option<i32>, String),
+    /// A signal ended it (6 is `abort`, 11 a segmentation fault), with what it printed.
+    Abort(i32, String),
+    /// It had to be ended.
+    Hang,
+}
+
+impl Outcome {
+    /// The answer.
+    ///
+    /// # Panics
+    /// When there is none; `case` is named.
+    #[track_caller]
+    pub fn expect_ok(self, case: &str) -> String {
+        match self {
+            Self::Ok(answer) => answer,
+            Self::Failed(code, output) => panic!("{case}: exit code {code:?}\n{output}"),
+            Self::Abort(signal, output) => panic!("{case}: ended by signal {signal}\n{output}"),
+            Self::Hang => panic!("{case}: hangs"),
+        }
+    }
+}
+
+/// In a child, the case it is to run; `None` in the test itself.
+pub fn case() -> Option<String> {
+    std::env::var(CASE).ok()
+}
+
+/// In a child, gives `text` to the parent as (a further part of) its answer.
+pub fn answer(text: &str) {
+    let mut out = std::io::stdout().lock();
+    for line in text.split('\n') {
+        writeln!(out, "\n{MARK}{line}").expect("the parent reads to the end");
+    }
+    out.flush().expect("the parent reads to the end");
+}
+
+/// Runs `case` of the test called `test` (its full path, such as `module::name`) of this very binary.
+///
+/// # Panics
+/// When no child can be made.
+pub fn run(test: &str, case: &str, limit: Duration) -> Outcome {
+    let program = std::env::current_exe().expect("the running program has a path");
+    let mut command = Command::new(program);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]).env(CASE, case);
+    let outcome = run_command(command, limit);
+    match &outcome {
+        Outcome::Ok(output) if output.contains("running 0 tests") => panic!("there is no test called {test:?}"),
+        _ => {}
+    }
+    match outcome {
+        Outcome::Ok(output) => Outcome::Ok(answer_in(&output)),
+        other => other,
+    }
+}
+
+/// Runs `work` once for each of `cases`, each in a child, and returns the answers in order.
+///
+/// # Panics
+/// When a child aborts, crashes, panics or hangs.
+#[track_caller]
+pub fn cases(test: &str, cases: &[&str], work: impl FnOnce(&str) -> String) -> Vec<String> {
+    if let Some(case) = case() {
+        answer(&work(&case));
+        return Vec::new();
+    }
+    cases.iter().map(|case| run(test, case, LIMIT).expect_ok(case)).collect()
+}
+
+/// Runs a command to its end; the output is all of stdout and stderr.
+///
+/// # Panics
+/// When it cannot be started.
+pub fn run_command(mut command: Command, limit: Duration) -> Outcome {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    // Both are drained while it runs: a full pipe would hold it for ever.
+    let (tx, rx) = mpsc::channel();
+    let readers = [drain(child.stdout.take(), &tx), drain(child.stderr.take(), &tx)];
+    drop(tx);
+    let status = wait(&mut child, limit);
+    for reader in readers {
+        reader.join().expect("a reader does not panic");
+    }
+    let output: String = rx.iter().collect();
+    match status {
+        None => Outcome::Hang,
+        Some(status) if status.success() => Outcome::Ok(output),
+        Some(status) => match signal(status) {
+            Some(signal) => Outcome::Abort(signal, output),
+            None => Outcome::Failed(status.code(), output),
+        },
+    }
+}
+
+fn drain(from: Option<impl Read + Send + 'static>, to: &mpsc::Sender<String>) -> thread::JoinHandle<()> {
+    let to = to.clone();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth showing.
+        let _ = from.expect("piped").read_to_end(&mut bytes);
+        let _ = to.send(String::from_utf8_lossy(&bytes).into_owned());
+    })
+}
+
+/// `None` when it had to be ended.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return Some(status);
+        }
+        if Instant::now() > end {
+            child.kill().expect("a child can be ended");
+            child.wait().expect("a child can be waited for");
+            return None;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(unix)]
+fn signal(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal(_: ExitStatus) -> Option<i32> {
+    None
+}
+
+fn answer_in(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix(MARK)).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_the_ends_of_a_child_apart() {
+        const NAME: &str = "child::tests::tells_the_ends_of_a_child_apart";
+        match case().as_deref() {
+            None => {}
+            Some("answers") => return answer("two\nlines"),
+            Some("panics") => panic!("as it should"),
+            Some("aborts") => std::process::abort(),
+            Some(_) => loop {
+                thread::park();
+            },
+        }
+        assert_eq!(run(NAME, "answers", LIMIT), Outcome::Ok("two\nlines".to_owned()));
+        assert!(matches!(run(NAME, "panics", LIMIT), Outcome::Failed(_, output) if output.contains("as it should")));
+        #[cfg(unix)]
+        assert!(matches!(run(NAME, "aborts", LIMIT), Outcome::Abort(6, _)));
+        assert_eq!(run(NAME, "hangs", Duration::from_millis(300)), Outcome::Hang);
+    }
+
+    #[test]
+    #[should_panic(expected = "no test called")]
+    fn a_name_that_is_no_test_is_not_a_pass() {
+        run("child::tests::misspelt", "x", LIMIT);
+    }
+}

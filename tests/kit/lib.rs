@@ -1,0 +1,15 @@
+//! What the tests that cross crates and the benches share.
+//!
+//! - [`child`]: a case in a process of its own, where an abort, a signal or a hang is an answer and not the end of the tests;
+//! - [`greedy`]: runs of greedy decoding, and when two of them agree;
+//! - [`prompts`]: what is decoded;
+//! - [`allocations`]: how many heap allocations a piece of code makes.
+#![deny(unsafe_code)]
+
+pub mod child;
+pub mod greedy;
+pub mod prompts;
+#[allow(unsafe_code, reason = "a global allocator is an unsafe trait; this one hands every call on to the system's")]
+mod raw;
+
+pub use raw::counting::{Counting, allocations};
