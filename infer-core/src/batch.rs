@@ -13,7 +13,7 @@ pub enum Want {
     Logits,
     /// The hidden state after the last token.
     Embedding,
-    /// The log-probability of each token that was fed, given those before it.
+    /// The log-probability of each token that was fed, given all before it: also those of earlier passes.
     Score,
 }
 

@@ -11,6 +11,8 @@ pub mod sampling;
 mod sequence;
 mod session;
 mod slots;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod token;
 mod tokenizer;
 

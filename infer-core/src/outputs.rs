@@ -58,6 +58,8 @@ pub struct Outputs<'s> {
     ends: &'s [u32],
     logits: Rows<'s>,
     embeddings: Rows<'s>,
+    scores: &'s [f32],
+    score_ends: &'s [u32],
 }
 
 impl<'s> Outputs<'s> {
@@ -66,7 +68,7 @@ impl<'s> Outputs<'s> {
     #[must_use]
     pub const fn new(sampled: &'s [Sampled], ends: &'s [u32]) -> Self {
         const NO_ROWS: Rows<'static> = Rows::new(&[], 0, &[]);
-        Self { sampled, ends, logits: NO_ROWS, embeddings: NO_ROWS }
+        Self { sampled, ends, logits: NO_ROWS, embeddings: NO_ROWS, scores: &[], score_ends: &[] }
     }
 
     /// For backends: adds the rows of logits.
@@ -80,6 +82,14 @@ impl<'s> Outputs<'s> {
     #[must_use]
     pub const fn with_embeddings(mut self, embeddings: Rows<'s>) -> Self {
         self.embeddings = embeddings;
+        self
+    }
+
+    /// For backends: adds the scores of all entries one after the other, those of entry `i` ending before `ends[i]`.
+    #[must_use]
+    pub const fn with_scores(mut self, scores: &'s [f32], ends: &'s [u32]) -> Self {
+        self.scores = scores;
+        self.score_ends = ends;
         self
     }
 
@@ -99,9 +109,7 @@ impl<'s> Outputs<'s> {
     /// follows is forced.
     #[must_use]
     pub fn sampled(&self, entry: usize) -> &'s [Sampled] {
-        let Some(&end) = self.ends.get(entry) else { return &[] };
-        let start = entry.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.sampled.get(start as usize..end as usize).unwrap_or_default()
+        part(self.sampled, self.ends, entry)
     }
 
     /// The first token of entry `entry`, if one was drawn.
@@ -123,6 +131,20 @@ impl<'s> Outputs<'s> {
     pub fn embedding(&self, entry: usize) -> Option<&'s [f32]> {
         self.embeddings.row(entry)
     }
+
+    /// The natural-log probability of each token that entry `entry` fed, given all before it; 0 for the first token of a
+    /// sequence, which has nothing before it. Empty unless [`Want::Score`](crate::Want::Score) was asked.
+    #[must_use]
+    pub fn scores(&self, entry: usize) -> &'s [f32] {
+        part(self.scores, self.score_ends, entry)
+    }
+}
+
+/// Entry `entry`'s part of `all`, where that of entry `i` ends before `ends[i]`.
+fn part<'s, T>(all: &'s [T], ends: &[u32], entry: usize) -> &'s [T] {
+    let Some(&end) = ends.get(entry) else { return &[] };
+    let start = entry.checked_sub(1).map_or(0, |before| ends[before]);
+    all.get(start as usize..end as usize).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -140,6 +162,9 @@ mod tests {
         assert_eq!((out.token(1), out.token(2), out.token(3)), (None, Some(Token(9)), None));
         assert_eq!(out.logits(0), Some(&data[2..]));
         assert_eq!((out.logits(1), out.logits(2), out.logits(3), out.embedding(0)), (None, None, None, None));
+        let scored = out.with_scores(&[0.0, -1.5, -0.5], &[0, 2, 3]);
+        assert_eq!((scored.scores(0), scored.scores(1), scored.scores(2)), (&[][..], &[0.0, -1.5][..], &[-0.5][..]));
+        assert!(out.scores(1).is_empty() && scored.scores(3).is_empty());
         assert!(Outputs::default().is_empty());
     }
 }
