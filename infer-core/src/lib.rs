@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod detokenizer;
 mod error;
 mod interrupt;
 mod limits;
@@ -17,12 +18,13 @@ mod token;
 mod tokenizer;
 
 pub use batch::{Batch, Entry, Want};
+pub use detokenizer::Detokenizer;
 pub use error::{Error, ErrorKind, Result};
 pub use interrupt::Interrupt;
 pub use limits::{Capabilities, Limits, Usage};
 pub use model::{Model, ModelInfo, SessionOptions};
 pub use outputs::{Outputs, Rows, Sampled};
-pub use sampling::Sampling;
+pub use sampling::params::Sampling;
 pub use sequence::Sequence;
 pub use session::{OpenOptions, Session};
 pub use slots::Slots;
