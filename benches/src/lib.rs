@@ -1,1 +1,17 @@
-//! (being written)
+//! What the benches share: how they measure, and how they say what they found.
+//!
+//! Wall-clock ratios of separate processes swing by a fifth, the same program against itself. So what is compared stands
+//! in one process, with its own context each, and takes [turns](turns) step by step; whatever disturbs the machine then
+//! disturbs all alike. One contestant stands there twice, and the ratio of the two, *A against A*, is printed beside each
+//! figure: where it is further than 2 % from 1 the machine was not quiet enough to judge, and the figure is information.
+//!
+//! Each bench is a program: it prints progress and a table to stderr, and one JSON line a [`Figure`] to stdout.
+#![deny(unsafe_code)]
+
+mod figure;
+pub mod memory;
+mod run;
+pub mod turns;
+
+pub use figure::{Bar, Figure, Verdict};
+pub use run::Run;

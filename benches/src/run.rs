@@ -1,0 +1,56 @@
+use crate::{Figure, Verdict};
+use std::process::ExitCode;
+
+/// One run of a bench: what it was asked, and what it found so far.
+#[derive(Debug)]
+pub struct Run {
+    quick: bool,
+    figures: Vec<Figure>,
+}
+
+impl Run {
+    /// Reads the command line: `--quick` for a run of seconds, whose timings are information only.
+    ///
+    /// # Panics
+    /// At an argument it does not know.
+    pub fn from_args() -> Self {
+        let mut quick = false;
+        for argument in std::env::args().skip(1) {
+            match argument.as_str() {
+                "--quick" => quick = true,
+                // `cargo bench` adds it.
+                "--bench" => {}
+                other => panic!("unknown argument {other:?}; there is --quick"),
+            }
+        }
+        Self { quick, figures: Vec::new() }
+    }
+
+    /// Whether this is a run of seconds.
+    pub fn quick(&self) -> bool {
+        self.quick
+    }
+
+    /// Says what is being done.
+    pub fn progress(&self, text: &str) {
+        eprintln!("  {text} …");
+    }
+
+    /// Adds a figure that does not depend on how long it was measured: a count, a comparison of tokens.
+    pub fn figure(&mut self, figure: Figure) {
+        println!("{}", figure.json());
+        self.figures.push(figure);
+    }
+
+    /// Adds a timing. In a quick run no bar counts.
+    pub fn timing(&mut self, figure: Figure) {
+        self.figure(if self.quick { figure.unjudged() } else { figure });
+    }
+
+    /// Prints the table. The exit code says whether a bar was missed.
+    pub fn finish(self) -> ExitCode {
+        eprint!("{}", Figure::table(&self.figures));
+        let missed = self.figures.iter().any(|figure| figure.verdict() == Verdict::Missed);
+        if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}

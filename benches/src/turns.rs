@@ -1,0 +1,117 @@
+//! Contestants that take turns, step by step.
+
+use std::time::{Duration, Instant};
+
+/// How long each step of each of `N` contestants took.
+#[derive(Clone, Debug)]
+pub struct Times<const N: usize> {
+    seconds: [Vec<f64>; N],
+}
+
+/// Runs `rounds` rounds; in each, every contestant (by its number, from 0) takes one step.
+///
+/// The order changes from round to round so that, within `N` × 2 rounds, each stands in each place, and before and behind
+/// each other one, equally often: what one leaves in the caches, or the threads it leaves spinning, falls on all alike.
+///
+/// # Errors
+/// The first one of a step.
+pub fn take<const N: usize, E>(
+    rounds: usize,
+    mut step: impl FnMut(usize, usize) -> Result<Duration, E>,
+) -> Result<Times<N>, E> {
+    let mut seconds = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    for round in 0..rounds {
+        for place in 0..N {
+            let who = order::<N>(round, place);
+            seconds[who].push(step(who, round)?.as_secs_f64());
+        }
+    }
+    Ok(Times { seconds })
+}
+
+/// Who stands in `place` in this round: forwards, backwards, then each beginning with the next one.
+fn order<const N: usize>(round: usize, place: usize) -> usize {
+    let (turn, backwards) = (round / 2 % N, round % 2 == 1);
+    let place = if backwards { N - 1 - place } else { place };
+    (place + turn) % N
+}
+
+/// How long `work` takes, and what it returns.
+pub fn timed<R>(work: impl FnOnce() -> R) -> (Duration, R) {
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed(), result)
+}
+
+impl<const N: usize> Times<N> {
+    /// The mean of a contestant's steps, in seconds.
+    ///
+    /// # Panics
+    /// When there was no round.
+    pub fn mean(&self, who: usize) -> f64 {
+        assert!(!self.seconds[who].is_empty(), "no round was run");
+        self.seconds[who].iter().sum::<f64>() / self.seconds[who].len() as f64
+    }
+
+    /// The median of a contestant's steps, in seconds.
+    ///
+    /// # Panics
+    /// When there was no round.
+    pub fn median(&self, who: usize) -> f64 {
+        let mut sorted = self.seconds[who].clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+    }
+
+    /// The mean of `a`'s steps over that of `b`'s: above 1, `b` is faster.
+    pub fn ratio(&self, a: usize, b: usize) -> f64 {
+        self.mean(a) / self.mean(b)
+    }
+
+    /// The same of the medians: deaf to the odd step that something else delayed.
+    pub fn median_ratio(&self, a: usize, b: usize) -> f64 {
+        self.median(a) / self.median(b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+
+    #[test]
+    fn everyone_stands_everywhere_equally_often() {
+        let mut places = [[0; 3]; 3];
+        let mut behind = [[0; 3]; 3];
+        for round in 0..6 {
+            let order: Vec<usize> = (0..3).map(|place| order::<3>(round, place)).collect();
+            for (place, &who) in order.iter().enumerate() {
+                places[who][place] += 1;
+            }
+            for pair in order.windows(2) {
+                behind[pair[1]][pair[0]] += 1;
+            }
+        }
+        assert_eq!(places, [[2; 3]; 3]);
+        assert_eq!(behind, [[0, 2, 2], [2, 0, 2], [2, 2, 0]]);
+    }
+
+    #[test]
+    fn a_pair_alternates() {
+        let first: Vec<usize> = (0..4).map(|round| order::<2>(round, 0)).collect();
+        assert_eq!(first.iter().filter(|&&who| who == 0).count(), 2, "{first:?}");
+    }
+
+    #[test]
+    fn ratios_are_of_means_and_of_medians() {
+        let times = take::<2, Infallible>(4, |who, round| {
+            let outlier = if who == 0 && round == 3 { 9 } else { 1 };
+            Ok(Duration::from_secs(outlier * (who as u64 + 1)))
+        })
+        .unwrap();
+        assert_eq!((times.mean(0), times.mean(1)), (3.0, 2.0));
+        assert_eq!((times.ratio(0, 1), times.median_ratio(0, 1)), (1.5, 0.5));
+        assert_eq!(take::<1, _>(2, |_, _| Err("stop")).unwrap_err(), "stop");
+    }
+}
