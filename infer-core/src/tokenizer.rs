@@ -104,10 +104,13 @@ pub struct Vocab {
     ends: Vec<u32>,
     flags: Vec<TokenFlags>,
     special: SpecialTokens,
+    space_prefix: bool,
 }
 
 impl Vocab {
-    /// A vocabulary of `pieces`, the bytes and flags of token 0, 1, 2, …. A control token's bytes are its name.
+    /// A vocabulary of `pieces`, the bytes and flags of token 0, 1, 2, …. A control token's bytes are its name; the
+    /// token for unknown text counts as one. [`space_prefix`](Self::space_prefix) is on for SentencePiece and off for
+    /// the others.
     ///
     /// # Errors
     /// [`InvalidModel`](crate::ErrorKind::InvalidModel) when a special token is not among the pieces, or they take 4 GiB or more.
@@ -117,7 +120,14 @@ impl Vocab {
         pieces: impl IntoIterator<Item = (B, TokenFlags)>,
     ) -> Result<Self> {
         let invalid = |message: String| Error::new(crate::ErrorKind::InvalidModel, message);
-        let mut vocab = Self { kind, bytes: Vec::new(), ends: Vec::new(), flags: Vec::new(), special };
+        let mut vocab = Self {
+            kind,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            flags: Vec::new(),
+            special,
+            space_prefix: matches!(kind, VocabKind::Spm),
+        };
         for (piece, flags) in pieces {
             vocab.bytes.extend_from_slice(piece.as_ref());
             let end = u32::try_from(vocab.bytes.len())
@@ -138,6 +148,20 @@ impl Vocab {
             }
         }
         Ok(vocab)
+    }
+
+    /// Says whether encoding puts a space before a text, where the model file has a word on it.
+    #[must_use]
+    pub fn with_space_prefix(mut self, space_prefix: bool) -> Self {
+        self.space_prefix = space_prefix;
+        self
+    }
+
+    /// Whether encoding puts a space before a text, so that its first word is the same token as within a text;
+    /// [`Detokenizer`](crate::Detokenizer) takes it away again.
+    #[must_use]
+    pub fn space_prefix(&self) -> bool {
+        self.space_prefix
     }
 
     /// The family it is of.
@@ -163,7 +187,8 @@ impl Vocab {
     pub fn bytes(&self, token: Token) -> Option<&[u8]> {
         let end = *self.ends.get(token.index())?;
         let start = token.index().checked_sub(1).map_or(0, |before| self.ends[before]);
-        Some(&self.bytes[start as usize..end as usize])
+        // `get`: a vocabulary that was deserialised may be wrong in itself.
+        self.bytes.get(start as usize..end as usize)
     }
 
     /// What a token is; plain text for an id outside the vocabulary.
