@@ -25,6 +25,8 @@ pub(crate) struct Slot {
     pub(crate) state: AtomicU8,
     /// Grows whenever a slot changes hands, so that an entry made for the former sequence is recognised.
     pub(crate) epoch: AtomicU64,
+    /// Grows whenever the length changes, so that an entry is recognised whose sequence was cut and has grown back.
+    pub(crate) moves: AtomicU64,
     pub(crate) len: AtomicUsize,
 }
 
@@ -74,10 +76,12 @@ impl Sequence {
     }
 
     pub(crate) fn ticket(&self) -> Ticket {
+        let slot = self.table.slot(self.slot);
         Ticket {
             session: self.table.session,
             slot: self.slot,
-            epoch: self.table.slot(self.slot).epoch.load(Ordering::Acquire),
+            epoch: slot.epoch.load(Ordering::Acquire),
+            moves: slot.moves.load(Ordering::Acquire),
         }
     }
 }
@@ -105,4 +109,5 @@ pub(crate) struct Ticket {
     pub(crate) session: u64,
     pub(crate) slot: u32,
     pub(crate) epoch: u64,
+    pub(crate) moves: u64,
 }

@@ -89,7 +89,11 @@ impl Slots {
     /// # Panics
     /// When `slot` is not one of this session's.
     pub fn set_len(&mut self, slot: u32, len: usize) {
-        self.table.slot(slot).len.store(len, Ordering::Release);
+        let slot = self.table.slot(slot);
+        if slot.len.load(Ordering::Acquire) != len {
+            slot.moves.fetch_add(1, Ordering::AcqRel);
+            slot.len.store(len, Ordering::Release);
+        }
     }
 
     /// Marks a slot whose cells were lost: its sequence is refused from now on, and the slot is free when the handle
@@ -169,6 +173,11 @@ impl Slots {
             return Err(stale(format!(
                 "its sequence had {} positions when it was pushed and has {len} now; build the batch anew",
                 entry.start()
+            )));
+        }
+        if slot.moves.load(Ordering::Acquire) != ticket.moves {
+            return Err(stale(format!(
+                "its sequence was cut after it was pushed, and has grown to {len} positions again; build the batch anew"
             )));
         }
         if std::mem::replace(&mut self.met[ticket.slot as usize], self.checks) == self.checks {
