@@ -1,0 +1,7 @@
+use infer_core::Session;
+
+fn dangling(session: Box<dyn Session>) -> &'static [f32] {
+    session.outputs().logits(0).unwrap()
+}
+
+fn main() {}
