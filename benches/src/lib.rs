@@ -10,6 +10,8 @@
 
 mod figure;
 pub mod memory;
+#[allow(unsafe_code, reason = "it calls llama.cpp as a C program does, to be compared with")]
+pub mod raw;
 mod run;
 pub mod turns;
 

@@ -2,12 +2,14 @@
 //!
 //! - [`child`]: a case in a process of its own, where an abort, a signal or a hang is an answer and not the end of the tests;
 //! - [`greedy`]: runs of greedy decoding, and when two of them agree;
+//! - [`peer`]: the same in C, over the same object;
 //! - [`prompts`]: what is decoded;
 //! - [`allocations`]: how many heap allocations a piece of code makes.
 #![deny(unsafe_code)]
 
 pub mod child;
 pub mod greedy;
+pub mod peer;
 pub mod prompts;
 #[allow(unsafe_code, reason = "a global allocator is an unsafe trait; this one hands every call on to the system's")]
 mod raw;

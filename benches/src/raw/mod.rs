@@ -1,0 +1,7 @@
+//! The other side of the comparison: the same passes straight on the table, as a C program would make them.
+
+mod context;
+mod spy;
+
+pub use context::Context;
+pub use spy::Spy;

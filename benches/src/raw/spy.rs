@@ -1,0 +1,158 @@
+use infer_sys::llama::{
+    Api,
+    bindings::{
+        infer_llama_error, infer_llama_table, llama_context, llama_context_params, llama_model, llama_model_params,
+    },
+};
+use std::{
+    cell::RefCell,
+    ffi::c_char,
+    ptr,
+    sync::{
+        OnceLock,
+        atomic::{AtomicPtr, Ordering},
+    },
+};
+
+/// A door that is the linked one in all it does, and remembers what went through it last on this thread: so that the raw
+/// side gets the very model and the very parameters that our side has, and so that it is seen which rows our side was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Spy {
+    linked: Api,
+    door: Api,
+}
+
+static LINKED: OnceLock<Api> = OnceLock::new();
+static ROW: AtomicPtr<f32> = AtomicPtr::new(ptr::null_mut());
+
+thread_local! {
+    static MADE: RefCell<(Option<*mut llama_model>, Option<llama_context_params>)> = const { RefCell::new((None, None)) };
+}
+
+fn linked() -> Api {
+    *LINKED.get().expect("a spied entry is only reached through the spy")
+}
+
+impl Spy {
+    /// The spy on the linked door.
+    ///
+    /// # Panics
+    /// When that door cannot be used.
+    pub fn on_linked() -> Self {
+        let linked = *LINKED.get_or_init(|| Api::linked().unwrap_or_else(|error| panic!("{error}")));
+        let table: &'static infer_llama_table = Box::leak(Box::new(infer_llama_table {
+            model_load_from_file: Some(model_load_from_file),
+            model_load_from_splits: Some(model_load_from_splits),
+            model_load_from_fd: Some(model_load_from_fd),
+            context_new: Some(context_new),
+            logits: Some(logits),
+            ..*linked.table()
+        }));
+        // SAFETY: it is the linked table, whose strings live for ever, but for five entries that hand their arguments on to the linked
+        // ones and store what came back.
+        let door = unsafe { Api::from_table(table) }.expect("the shape is the linked door's");
+        Self { linked, door }
+    }
+
+    /// The door that remembers, for our side.
+    pub fn door(self) -> Api {
+        self.door
+    }
+
+    /// The row of logits that was last handed out through the door. To be compared, not to be read.
+    pub fn last_row(self) -> *const f32 {
+        ROW.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn linked(self) -> Api {
+        self.linked
+    }
+
+    /// The model that was loaded last.
+    pub(super) fn model(self) -> *mut llama_model {
+        MADE.with_borrow(|made| made.0).expect("a model was loaded through the spy, on this thread")
+    }
+
+    /// The parameters of the context that was made last.
+    pub(super) fn context_params(self) -> llama_context_params {
+        MADE.with_borrow(|made| made.1).expect("a session was made through the spy, on this thread")
+    }
+}
+
+unsafe extern "C" fn model_load_from_file(
+    path: *const c_char,
+    params: *const llama_model_params,
+    out: *mut *mut llama_model,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
+    let status = unsafe { linked().model_load_from_file(path, params, out, error) };
+    remember_model(status, out);
+    status
+}
+
+unsafe extern "C" fn model_load_from_splits(
+    paths: *const *const c_char,
+    n_paths: usize,
+    params: *const llama_model_params,
+    out: *mut *mut llama_model,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
+    let status = unsafe { linked().model_load_from_splits(paths, n_paths, params, out, error) };
+    remember_model(status, out);
+    status
+}
+
+unsafe extern "C" fn model_load_from_fd(
+    fd: i32,
+    params: *const llama_model_params,
+    out: *mut *mut llama_model,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
+    let status = unsafe { linked().model_load_from_fd(fd, params, out, error) };
+    remember_model(status, out);
+    status
+}
+
+fn remember_model(status: i32, out: *mut *mut llama_model) {
+    if status == 0 {
+        // SAFETY: the status is OK, so the linked entry has written a model there.
+        let model = unsafe { out.read() };
+        MADE.with_borrow_mut(|made| made.0 = Some(model));
+    }
+}
+
+unsafe extern "C" fn context_new(
+    model: *mut llama_model,
+    params: *const llama_context_params,
+    out: *mut *mut llama_context,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
+    let status = unsafe { linked().context_new(model, params, out, error) };
+    if status == 0 {
+        // SAFETY: the status is OK, so the parameters were there to be read, and nobody has written them since.
+        let params = unsafe { params.read() };
+        MADE.with_borrow_mut(|made| made.1 = Some(params));
+    }
+    status
+}
+
+unsafe extern "C" fn logits(
+    context: *mut llama_context,
+    index: i32,
+    out: *mut *const f32,
+    len: *mut usize,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
+    let status = unsafe { linked().logits(context, index, out, len, error) };
+    if status == 0 {
+        // SAFETY: the status is OK, so the linked entry has written a row there.
+        let row = unsafe { out.read() };
+        ROW.store(row.cast_mut(), Ordering::Relaxed);
+    }
+    status
+}
