@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+pub mod cost;
 mod detokenizer;
 mod error;
 mod interrupt;

@@ -1,0 +1,129 @@
+use crate::{Error, Result};
+use std::{fmt, str::FromStr};
+
+/// The number format of a KV cache, by ggml's name.
+///
+/// ```
+/// use infer_core::cost::KvType;
+///
+/// assert_eq!("q8_0".parse::<KvType>()?, KvType::Q8_0);
+/// assert_eq!(KvType::Q8_0.bytes(128), 136);
+/// # Ok::<_, infer_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum KvType {
+    /// 4 bytes an element.
+    F32,
+    /// 2 bytes an element.
+    #[default]
+    F16,
+    /// 2 bytes an element, the range of f32.
+    Bf16,
+    /// Blocks of 32: a scale and 8 bits an element, 34 bytes.
+    Q8_0,
+    /// Blocks of 32: a scale and 4 bits an element, 18 bytes.
+    Q4_0,
+    /// Blocks of 32: a scale, a minimum and 4 bits an element, 20 bytes.
+    Q4_1,
+    /// Blocks of 32: a scale and 5 bits an element, 22 bytes.
+    Q5_0,
+    /// Blocks of 32: a scale, a minimum and 5 bits an element, 24 bytes.
+    Q5_1,
+    /// Blocks of 32: a scale and 4 bits an element on an uneven grid, 18 bytes.
+    Iq4Nl,
+}
+
+impl KvType {
+    /// Every format.
+    pub const ALL: [Self; 9] =
+        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q4_0, Self::Q4_1, Self::Q5_0, Self::Q5_1, Self::Iq4Nl];
+
+    /// The name, as ggml writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+            Self::Q4_0 => "q4_0",
+            Self::Q4_1 => "q4_1",
+            Self::Q5_0 => "q5_0",
+            Self::Q5_1 => "q5_1",
+            Self::Iq4Nl => "iq4_nl",
+        }
+    }
+
+    /// Elements a block.
+    #[must_use]
+    pub const fn block_elements(self) -> usize {
+        match self {
+            Self::F32 | Self::F16 | Self::Bf16 => 1,
+            _ => 32,
+        }
+    }
+
+    /// Bytes a block.
+    #[must_use]
+    pub const fn block_bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::Q8_0 => 34,
+            Self::Q4_0 | Self::Iq4Nl => 18,
+            Self::Q4_1 => 20,
+            Self::Q5_0 => 22,
+            Self::Q5_1 => 24,
+        }
+    }
+
+    /// Bytes that a row of `elements` takes; the last block is a whole one.
+    #[must_use]
+    pub const fn bytes(self, elements: u64) -> u64 {
+        elements.div_ceil(self.block_elements() as u64).saturating_mul(self.block_bytes() as u64)
+    }
+}
+
+impl fmt::Display for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for KvType {
+    type Err = Error;
+
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) with the names there are.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid_input(format!("`{name}` is no format of a KV cache; there are {names}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways() {
+        for kind in KvType::ALL {
+            assert_eq!(kind.to_string().parse::<KvType>().unwrap(), kind);
+        }
+        assert_eq!("Q8_0".parse::<KvType>().unwrap(), KvType::Q8_0);
+        let error = "i8".parse::<KvType>().unwrap_err().to_string();
+        assert!(error.contains("`i8`") && error.contains("q8_0"), "{error}");
+    }
+
+    #[test]
+    fn a_row_is_whole_blocks() {
+        assert_eq!(KvType::F16.bytes(128), 256);
+        assert_eq!(KvType::Q8_0.bytes(1024), 1088);
+        assert_eq!(KvType::Q4_0.bytes(33), 36);
+        assert_eq!(KvType::F32.bytes(u64::MAX), u64::MAX);
+    }
+}
