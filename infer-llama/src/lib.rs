@@ -1,1 +1,4 @@
 //! (being written)
+#![deny(unsafe_code)]
+
+pub mod gguf;
