@@ -13,6 +13,7 @@ pub mod sampling;
 mod sequence;
 mod session;
 mod slots;
+mod stop;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod token;
@@ -29,5 +30,6 @@ pub use sampling::params::Sampling;
 pub use sequence::Sequence;
 pub use session::{OpenOptions, Session};
 pub use slots::Slots;
+pub use stop::{Passed, StopStrings};
 pub use token::Token;
 pub use tokenizer::{Special, SpecialTokens, TokenFlags, Tokenizer, Vocab, VocabKind};
