@@ -1,1 +1,77 @@
-//! (being written)
+//! One safe API over native inference runtimes.
+//!
+//! This is the crate to depend on: it opens a model file with the backend that reads it, generates one stream of text on
+//! any session, and re-exports the vocabulary of [`infer_core`], so that nothing else is needed.
+//!
+//! ```no_run
+//! use infer::{Generator, Request, Sampling, SessionOptions};
+//!
+//! fn main() -> infer::Result<()> {
+//!     let model = infer::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//!     let mut session = model.session(&SessionOptions::new().with_context(2048))?;
+//!     let request = Request::text("The capital of France is")
+//!         .with_sampling(Sampling::default().with_temperature(0.7).with_seed(1))
+//!         .with_max_tokens(64)
+//!         .with_stop("\n");
+//!     let mut generator = Generator::new(model.tokenizer());
+//!     for piece in generator.generate(&mut *session, &request)? {
+//!         print!("{}", piece?.text);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # The words
+//!
+//! | word | what it is |
+//! | --- | --- |
+//! | [`Model`] | an open file: weights (mapped, shared by its sessions), vocabulary, what the file says of itself |
+//! | [`Session`] | a model at work: the KV cache of some sequences, and forward passes over them |
+//! | [`Sequence`] | an owned handle on the keys and values of one text; dropping it frees them |
+//! | [`Batch`] | what one pass is to do: tokens to append to sequences, and what is wanted back |
+//! | [`Outputs`] | what the last pass brought, borrowed from the session: drawn tokens, logits, hidden states |
+//! | [`Sampling`] | how a token is drawn, as plain data; seeded, the same draws after a fork, a cut or a rebuild |
+//! | [`Tokenizer`], [`Detokenizer`] | text to tokens and back, never half a character |
+//! | [`Request`], [`Generator`] | a text to be made, and one that is being made on a session |
+//! | [`Interrupt`] | stops a running pass from any thread |
+//! | [`Error`], [`ErrorKind`] | what went wrong, and what a caller can do about it |
+//!
+//! # Depths
+//!
+//! - **A text.** [`open`], [`Generator`]: the example above. [`ModelSource`] has the choices of opening.
+//! - **A conversation.** A chat template renders it, and [`Generator::generate`] computes only what is new of it.
+//! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
+//!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `llama` | yes | llama.cpp for GGUF files, linked into the program; needs cmake and a C++ compiler to build |
+//! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
+//! | `chat` | yes | chat templates: [`chat`] |
+//!
+//! They only add. With both kinds of llama.cpp the linked one is used, unless [`ModelSource::with_library`] says
+//! otherwise. Without either the crate compiles, and [`open`] says which feature is missing.
+//!
+//! # Why it is like this
+//!
+//! - **One call is one forward pass.** Small things cross into native code and back; the weights and the cache stay
+//!   there, and logits are looked at in place.
+//! - **Traits where runtimes differ.** [`Model`], [`Session`] and [`Tokenizer`] are object-safe: a virtual call a pass is
+//!   nothing beside the pass, and what is built on them works on every runtime, in another process, and on the scripted
+//!   session that tests use (`infer_core::testing`).
+//! - **Handles are owned, views are borrowed.** A sequence can be kept anywhere and sent to any thread; what looks into
+//!   the runtime's memory cannot outlive the next call, and the compiler says so.
+//! - **What is wrong is an error before native code sees it**, and says what, where and what to do.
+#![deny(unsafe_code)]
+
+mod backends;
+mod format;
+mod generator;
+mod source;
+
+pub use backends::*;
+pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prompt, Request, Stats};
+pub use infer_core::*;
+pub use source::{Library, ModelSource, open};

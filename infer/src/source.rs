@@ -1,0 +1,117 @@
+use crate::{Backend, backends, format};
+use infer_core::{Model, Result};
+use std::path::{Path, PathBuf};
+
+/// Opens a model file with the backend that reads its format.
+///
+/// The format is recognised by the file's first bytes. [`ModelSource`] is the long form, with choices.
+///
+/// # Errors
+/// [`Io`](crate::ErrorKind::Io) for a file that cannot be read; [`InvalidModel`](crate::ErrorKind::InvalidModel) for one
+/// that is of no known format, or damaged; [`Unsupported`](crate::ErrorKind::Unsupported) when the backend for it is not
+/// compiled in, with the name of the feature that does; [`Library`](crate::ErrorKind::Library) when its native library
+/// is missing or another one.
+pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Model>> {
+    ModelSource::new(path.as_ref()).open()
+}
+
+/// Which model, and how it is opened: a description, which can be kept, cloned and sent to where the model will live
+/// ([`Model`] itself cannot).
+///
+/// ```no_run
+/// use infer::{Backend, Library, ModelSource};
+///
+/// let source = ModelSource::new("model.gguf")
+///     .with_backend(Backend::Llama)
+///     .with_library(Library::At("/opt/infer/libinfer_llama.so".into()));
+/// let model = source.open_with(&mut |done| {
+///     eprint!("\r{:3.0} %", done * 100.0);
+///     true // false gives up
+/// })?;
+/// # Ok::<(), infer::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelSource {
+    pub(crate) path: PathBuf,
+    pub(crate) backend: Option<Backend>,
+    pub(crate) library: Library,
+    pub(crate) vocab_only: bool,
+}
+
+/// Where the native library of a backend comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Library {
+    /// The one that is linked into this program, else the one that is found.
+    #[default]
+    Default,
+    /// The one that is linked in.
+    Linked,
+    /// The shared library that is found where the backend looks: an environment variable, then the cache that
+    /// `infer setup` fills.
+    Found,
+    /// The shared library at this path.
+    At(PathBuf),
+}
+
+impl ModelSource {
+    /// The model in this file, everything else by default.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), backend: None, library: Library::Default, vocab_only: false }
+    }
+
+    /// The backend that is to open it, whatever the file looks like.
+    #[must_use]
+    pub fn with_backend(mut self, backend: Backend) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// Where the backend's native library comes from.
+    #[must_use]
+    pub fn with_library(mut self, library: Library) -> Self {
+        self.library = library;
+        self
+    }
+
+    /// Opens only the vocabulary and what the file says of itself: quick, and in little memory. Such a model encodes
+    /// text; making a session of it is an error.
+    #[must_use]
+    pub fn with_vocab_only(mut self, vocab_only: bool) -> Self {
+        self.vocab_only = vocab_only;
+        self
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The backend that would open it: the one that was asked for, else the one whose format the file has.
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io) and [`InvalidModel`](crate::ErrorKind::InvalidModel) when it takes a look at the file
+    /// to tell and that fails.
+    pub fn backend(&self) -> Result<Backend> {
+        self.backend.map_or_else(|| format::recognise(&self.path), Ok)
+    }
+
+    /// Opens the model.
+    ///
+    /// # Errors
+    /// Those of [`open`].
+    pub fn open(&self) -> Result<Box<dyn Model>> {
+        self.open_with(&mut |_| true)
+    }
+
+    /// Opens the model and tells how far it is: `progress` is called with a share from 0 to 1, and gives up by answering
+    /// `false`.
+    ///
+    /// # Errors
+    /// Those of [`open`]; [`Cancelled`](crate::ErrorKind::Cancelled) when `progress` gave up.
+    pub fn open_with(&self, progress: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn Model>> {
+        backends::open(self.backend()?, self, progress)
+    }
+}
