@@ -1,6 +1,9 @@
 //! The only file that knows which backends are compiled in.
 
-use crate::ModelSource;
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+mod llama;
+
+use crate::{Inspection, ModelSource};
 use infer_core::{Error, ErrorKind, Model, Result};
 use std::{fmt, str::FromStr};
 
@@ -49,6 +52,16 @@ pub(crate) fn open(
 ) -> Result<Box<dyn Model>> {
     let _ = progress;
     Err(missing(backend, source))
+}
+
+/// Reads what a file says of itself with a backend, if this program has it.
+pub(crate) fn inspect(backend: Backend, source: &ModelSource) -> Result<Inspection> {
+    match backend {
+        #[cfg(any(feature = "llama", feature = "llama-load"))]
+        Backend::Llama => llama::inspect(source),
+        #[allow(unreachable_patterns, reason = "which patterns are reachable is what the features say")]
+        _ => Err(missing(backend, source)),
+    }
 }
 
 fn missing(backend: Backend, source: &ModelSource) -> Error {

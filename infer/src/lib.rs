@@ -69,9 +69,11 @@
 mod backends;
 mod format;
 mod generator;
+mod inspect;
 mod source;
 
 pub use backends::*;
 pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prompt, Request, Stats};
 pub use infer_core::*;
+pub use inspect::{Inspection, inspect};
 pub use source::{Library, ModelSource, open};

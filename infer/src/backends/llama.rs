@@ -1,0 +1,76 @@
+//! What the facade does with llama.cpp.
+
+use crate::{Backend, Inspection, ModelSource};
+use infer_core::{
+    Result,
+    cost::{Biases, Dims, Weights},
+};
+use infer_llama::gguf::{self, Header, Value};
+
+pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
+    let header = gguf::open(&source.path)?;
+    let mut weights = Weights::default();
+    for tensor in header.tensors() {
+        weights.add(&tensor.dtype().name().to_lowercase(), tensor.elements(), tensor.bytes());
+    }
+    let family = |key| header.value(key).and_then(Value::as_str);
+    let tokenizer = family("tokenizer.ggml.model").map(|model| match family("tokenizer.ggml.pre") {
+        Some(pre) => format!("{model} ({pre})"),
+        None => model.to_owned(),
+    });
+    Ok(Inspection {
+        backend: Backend::Llama,
+        format: format!("GGUF {}", header.version()),
+        files: header.parts().iter().map(|part| (part.path().to_owned(), part.bytes())).collect(),
+        info: header.info(),
+        weights,
+        dims: dims(&header),
+        tokenizer,
+        metadata: header.metadata().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+    })
+}
+
+/// The dimensions of a decoder-only transformer, as its fields and the presence of tensors tell them.
+fn dims(header: &Header) -> Option<Dims> {
+    let field = |name: &str| usize::try_from(header.field(name)?.as_u64()?).ok();
+    let largest = |name: &str| usize::try_from(header.per_layer(name)?.into_iter().max()?).ok();
+    let has = |name: &str| header.tensor(name).is_some();
+    // Compressed keys and values, and state that does not grow: other formulas hold for these.
+    if field("attention.kv_lora_rank").is_some() || field("ssm.state_size").is_some() {
+        return None;
+    }
+    let info = header.info();
+    let head_dim = match field("attention.key_length") {
+        Some(length) => length,
+        None => info.width.checked_div(info.heads)?,
+    };
+    let mut dims = Dims::new(info.layers, info.width, info.heads, info.kv_heads, head_dim, info.vocab)
+        .with_tied(!has("output.weight"))
+        .with_qk_norm(has("blk.0.attn_q_norm.weight"));
+    let experts = field("expert_count").unwrap_or(0);
+    if experts > 0 {
+        dims = dims.with_experts(
+            experts,
+            field("expert_used_count").unwrap_or(experts),
+            field("expert_shared_count").unwrap_or(0),
+        );
+    }
+    let expert_width = field("expert_feed_forward_length").filter(|_| experts > 0);
+    if let Some(inner) = expert_width.or_else(|| largest("feed_forward_length")) {
+        // Some files keep both matrices that lead into the inner width in one.
+        let joined =
+            header.tensor("blk.0.ffn_up.weight").is_some_and(|up| up.shape().get(1) == Some(&(2 * inner as u64)));
+        let gated = joined || has("blk.0.ffn_gate.weight") || has("blk.0.ffn_gate_exps.weight");
+        dims = dims.with_feed_forward(inner).with_gated(gated);
+    }
+    if has("blk.0.attn_output.bias") {
+        dims = dims.with_biases(Biases::All);
+    } else if has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias") {
+        dims = dims.with_biases(Biases::Qkv);
+    }
+    let positions = header.tensor("position_embd.weight").and_then(|table| table.shape().get(1).copied());
+    if let Some(positions) = positions.and_then(|positions| usize::try_from(positions).ok()) {
+        dims = dims.with_positions(positions);
+    }
+    dims.validate().is_ok().then_some(dims)
+}
