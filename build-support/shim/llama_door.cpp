@@ -1085,7 +1085,7 @@ static int32_t door_adapters_set(struct llama_context * context, struct llama_ad
 }
 
 const struct infer_llama_table * infer_llama_api(uint32_t version) {
-    if (version != INFER_LLAMA_DOOR_VERSION) {
+    if (version != 0 && version != INFER_LLAMA_DOOR_VERSION) {
         return nullptr;
     }
     static const infer_llama_table table = [] {

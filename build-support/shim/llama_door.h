@@ -319,7 +319,8 @@ typedef struct infer_llama_table {
 #    define INFER_LLAMA_EXPORT __attribute__((visibility("default")))
 #endif
 
-// The table, which lives as long as the process (or the library), or NULL when this door does not speak `version`.
+// The table, which lives as long as the process (or the library), or NULL when this door does not speak `version`. Version 0 asks for
+// whatever table there is: only its prefix may be read then, so that a refusal can say what was found.
 INFER_LLAMA_EXPORT const struct infer_llama_table * infer_llama_api(uint32_t version);
 
 #ifdef __cplusplus

@@ -1,0 +1,118 @@
+//! Where libraries are, and whether a place can be trusted.
+
+use std::path::{Path, PathBuf};
+
+use super::CACHE_VARIABLE;
+use crate::Refusal;
+
+/// What the library is called.
+#[cfg(windows)]
+pub(super) const FILE_NAME: &str = "infer_llama.dll";
+#[cfg(target_vendor = "apple")]
+pub(super) const FILE_NAME: &str = "libinfer_llama.dylib";
+#[cfg(not(any(windows, target_vendor = "apple")))]
+pub(super) const FILE_NAME: &str = "libinfer_llama.so";
+
+/// Whether somebody with fewer rights may have chosen the environment, the program's path and the working directory.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn privileged() -> bool {
+    // SAFETY: `getauxval` reads the auxiliary vector the kernel gave this process, and has no precondition.
+    let secure = unsafe { libc::getauxval(libc::AT_SECURE) };
+    secure != 0
+}
+
+/// Whether somebody with fewer rights may have chosen the environment, the program's path and the working directory.
+#[cfg(any(target_vendor = "apple", target_os = "freebsd", target_os = "openbsd", target_os = "dragonfly"))]
+pub(super) fn privileged() -> bool {
+    // SAFETY: `issetugid` only asks the kernel about this process, and has no precondition.
+    let tainted = unsafe { libc::issetugid() };
+    tainted != 0
+}
+
+/// Whether somebody with fewer rights may have chosen the environment, the program's path and the working directory.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "openbsd",
+    target_os = "dragonfly"
+)))]
+pub(super) fn privileged() -> bool {
+    false
+}
+
+/// Whether this can be a folder's name in the cache, and cannot lead out of it.
+pub(super) fn is_variant(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// The cache folder, from the environment.
+pub(super) fn cache_root() -> Result<PathBuf, Refusal> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(root) = variable(CACHE_VARIABLE) {
+        return if root.is_absolute() { Ok(root) } else { Err(Refusal::NotAbsolute) };
+    }
+    // The XDG specification has relative paths ignored.
+    if let Some(root) = variable("XDG_CACHE_HOME").filter(|root| root.is_absolute()) {
+        return Ok(root.join("infer"));
+    }
+    let home = if cfg!(windows) {
+        variable("LOCALAPPDATA").map(|folder| folder.join("infer").join("cache"))
+    } else if cfg!(target_vendor = "apple") {
+        variable("HOME").map(|home| home.join("Library").join("Caches").join("infer"))
+    } else {
+        variable("HOME").map(|home| home.join(".cache").join("infer"))
+    };
+    match home {
+        Some(root) if root.is_absolute() => Ok(root),
+        Some(_) => Err(Refusal::NotAbsolute),
+        None => Err(Refusal::NotSet),
+    }
+}
+
+/// The places that belong to an installed program.
+pub(super) fn beside_program() -> Vec<(&'static str, PathBuf)> {
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let Some(folder) = program.parent().filter(|folder| folder.is_absolute()) else { return Vec::new() };
+    let mut places = vec![("beside this program", folder.join(FILE_NAME))];
+    if let Some(prefix) = folder.parent() {
+        places.push(("in ../lib of this program", prefix.join("lib").join(FILE_NAME)));
+    }
+    places
+}
+
+/// Refuses a file that somebody other than this user and root can have put there: it, or the folder it is in.
+pub(super) fn trusted(path: &Path) -> Result<(), Refusal> {
+    let metadata = std::fs::metadata(path).map_err(Refusal::Unreadable)?;
+    owned(&metadata, "the file")?;
+    if let Some(folder) = path.parent() {
+        let metadata = std::fs::metadata(folder).map_err(Refusal::Unreadable)?;
+        owned(&metadata, "its folder")?;
+    }
+    Ok(())
+}
+
+/// Refuses what belongs to somebody else, or can be written by somebody else.
+#[cfg(unix)]
+pub(super) fn owned(metadata: &std::fs::Metadata, what: &str) -> Result<(), Refusal> {
+    use std::os::unix::fs::MetadataExt;
+
+    // SAFETY: `geteuid` has no precondition and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let owner = metadata.uid();
+    if owner != user && owner != 0 {
+        return Err(Refusal::Untrusted(format!("{what} belongs to user {owner}, who is neither this one nor root")));
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o002 != 0 {
+        return Err(Refusal::Untrusted(format!("everybody can write {what} (mode {mode:o})")));
+    }
+    Ok(())
+}
+
+/// Refuses what belongs to somebody else, or can be written by somebody else. Not told apart here.
+#[cfg(not(unix))]
+pub(super) fn owned(_metadata: &std::fs::Metadata, _what: &str) -> Result<(), Refusal> {
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! A library from the cache: its bytes must be those whose hash lies beside it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{open_library, places};
+use crate::Refusal;
+use crate::llama::Api;
+
+/// What is appended to the library's name to name the file with its hash.
+const HASH_SUFFIX: &str = ".sha256";
+
+/// A hash file is a line; whatever is longer is something else.
+const HASH_FILE_MAX: u64 = 4096;
+
+/// Opens a file whose sha256 must be the one in the file of the same name with `.sha256` at its end.
+pub(super) fn open(path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
+    let mut file = open_file(path).map_err(Refusal::Unreadable)?;
+    let metadata = file.metadata().map_err(Refusal::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(Refusal::NotALibrary("it is not a regular file".to_owned()));
+    }
+    // After it was hashed, the file can still be changed by whoever may write it: that has to be nobody else.
+    places::owned(&metadata, "the file")?;
+
+    let wanted = written_hash(path)?;
+    let found = hash(&mut file).map_err(Refusal::Unreadable)?;
+    if wanted != found {
+        return Err(Refusal::WrongHash { wanted, found });
+    }
+    // Between hashing and loading the path may come to name another file, so that it is the open file that is loaded.
+    open_library(&name_of(&file, path), variant)
+}
+
+/// Opens for reading. Where there is no way to load an open file, nobody may write or replace it while it is open.
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A pipe of that name must not hold the caller up.
+        options.custom_flags(libc::O_NONBLOCK);
+    }
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::OpenOptionsExt;
+        const FILE_SHARE_READ: u32 = 1;
+        options.share_mode(FILE_SHARE_READ);
+    }
+    options.open(path)
+}
+
+/// A name by which the loader finds this very file.
+///
+/// glibc takes a name it has seen for the library it had then, and numbers of closed files are used again: so each name is
+/// written in a way of its own, with a running number in how the slashes are doubled.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn name_of(file: &File, _path: &Path) -> OsString {
+    use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static NAMES: AtomicU32 = AtomicU32::new(0);
+    let number = NAMES.fetch_add(1, Ordering::Relaxed);
+    let mut name = String::from("/proc/self/fd/");
+    for bit in 0..u32::BITS {
+        name.push_str(if number >> bit & 1 == 1 { ".//" } else { "./" });
+    }
+    name.push_str(&file.as_raw_fd().to_string());
+    name.into()
+}
+
+/// A name by which the loader finds this file: its path. On Windows the open file keeps others from changing it; elsewhere only its owner could.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn name_of(_file: &File, path: &Path) -> OsString {
+    path.as_os_str().to_owned()
+}
+
+/// The first word of the file beside the library.
+fn written_hash(path: &Path) -> Result<String, Refusal> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(HASH_SUFFIX);
+    let path = PathBuf::from(name);
+    let no_hash = |why: &dyn std::fmt::Display| Refusal::NoHash(format!("{}: {why}", path.display()));
+
+    let file = open_file(&path).map_err(|error| no_hash(&error))?;
+    let mut text = String::new();
+    file.take(HASH_FILE_MAX).read_to_string(&mut text).map_err(|error| no_hash(&error))?;
+    match text.split_ascii_whitespace().next() {
+        Some(word) if word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Ok(word.to_ascii_lowercase())
+        }
+        _ => Err(no_hash(&"it does not begin with a sha256 in hexadecimal")),
+    }
+}
+
+/// The sha256 of the whole file, in hexadecimal.
+fn hash(file: &mut File) -> io::Result<String> {
+    let mut sha = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => sha.update(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
