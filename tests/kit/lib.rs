@@ -11,7 +11,10 @@ pub mod child;
 pub mod greedy;
 pub mod peer;
 pub mod prompts;
-#[allow(unsafe_code, reason = "a global allocator is an unsafe trait; this one hands every call on to the system's")]
+#[allow(unsafe_code, reason = "a global allocator that counts, and llama.cpp's own detokeniser to compare with")]
 mod raw;
 
-pub use raw::counting::{Counting, allocations};
+pub use raw::{
+    counting::{Counting, allocations},
+    detokenize::LlamaDetokenizer,
+};

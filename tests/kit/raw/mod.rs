@@ -1,1 +1,2 @@
 pub(crate) mod counting;
+pub(crate) mod detokenize;
