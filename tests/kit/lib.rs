@@ -4,7 +4,7 @@
 //! - [`greedy`]: runs of greedy decoding, and when two of them agree;
 //! - [`peer`]: the same in C, over the same object;
 //! - [`prompts`]: what is decoded;
-//! - [`allocations`]: how many heap allocations a piece of code makes.
+//! - [`heap`]: what a piece of code asks the allocator for.
 #![deny(unsafe_code)]
 
 pub mod child;
@@ -15,6 +15,6 @@ pub mod prompts;
 mod raw;
 
 pub use raw::{
-    counting::{Counting, allocations},
+    counting::{Counting, Heap, heap},
     detokenize::LlamaDetokenizer,
 };

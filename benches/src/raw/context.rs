@@ -30,7 +30,7 @@ impl<'m> Context<'m> {
     /// When none was made on this thread, or the native call fails.
     pub fn like_last<M>(spy: Spy, model: &'m M) -> Self {
         let _ = model;
-        let (api, params) = (spy.linked(), spy.context_params());
+        let (api, params) = (spy.real(), spy.context_params());
         let (mut context, mut error) = (ptr::null_mut(), infer_llama_error::default());
         // SAFETY: the model was made by this table and is alive (the caller's promise, kept for `'m`), the parameters are those another
         // context was made with, and both outs are valid.
@@ -101,7 +101,8 @@ impl<'m> Context<'m> {
         self.len += tokens.len();
         let (mut row, mut width) = (ptr::null(), 0);
         // SAFETY: the context is ours and alive, and the outs are valid.
-        let status = unsafe { self.api.logits(self.context, last as i32, &raw mut row, &raw mut width, &raw mut error) };
+        let status =
+            unsafe { self.api.logits(self.context, last as i32, &raw mut row, &raw mut width, &raw mut error) };
         check("logits", status, &error);
         // SAFETY: `row` holds `width` numbers until the next call with this context, which takes the `&mut` this borrows.
         unsafe { std::slice::from_raw_parts(row, width) }

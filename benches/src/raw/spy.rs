@@ -14,44 +14,45 @@ use std::{
     },
 };
 
-/// A door that is the linked one in all it does, and remembers what went through it last on this thread: so that the raw
+/// A door that is another one in all it does, and remembers what went through it last on this thread: so that the raw
 /// side gets the very model and the very parameters that our side has, and so that it is seen which rows our side was given.
 #[derive(Clone, Copy, Debug)]
 pub struct Spy {
-    linked: Api,
+    real: Api,
     door: Api,
 }
 
-static LINKED: OnceLock<Api> = OnceLock::new();
+static REAL: OnceLock<Api> = OnceLock::new();
 static ROW: AtomicPtr<f32> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
     static MADE: RefCell<(Option<*mut llama_model>, Option<llama_context_params>)> = const { RefCell::new((None, None)) };
 }
 
-fn linked() -> Api {
-    *LINKED.get().expect("a spied entry is only reached through the spy")
+fn real() -> Api {
+    *REAL.get().expect("a spied entry is only reached through the spy")
 }
 
 impl Spy {
-    /// The spy on the linked door.
+    /// The spy on a door, the first one of this process.
     ///
     /// # Panics
-    /// When that door cannot be used.
-    pub fn on_linked() -> Self {
-        let linked = *LINKED.get_or_init(|| Api::linked().unwrap_or_else(|error| panic!("{error}")));
+    /// When there is a spy on another door already.
+    pub fn on(api: Api) -> Self {
+        let real = *REAL.get_or_init(|| api);
+        assert!(ptr::eq(real.table(), api.table()), "there is a spy on another door");
         let table: &'static infer_llama_table = Box::leak(Box::new(infer_llama_table {
             model_load_from_file: Some(model_load_from_file),
             model_load_from_splits: Some(model_load_from_splits),
             model_load_from_fd: Some(model_load_from_fd),
             context_new: Some(context_new),
             logits: Some(logits),
-            ..*linked.table()
+            ..*real.table()
         }));
-        // SAFETY: it is the linked table, whose strings live for ever, but for five entries that hand their arguments on to the linked
-        // ones and store what came back.
-        let door = unsafe { Api::from_table(table) }.expect("the shape is the linked door's");
-        Self { linked, door }
+        // SAFETY: it is a table that was checked, whose strings live for ever, but for five entries that hand their arguments on to
+        // those of that table and store what came back.
+        let door = unsafe { Api::from_table(table) }.expect("the shape is that of a checked door");
+        Self { real, door }
     }
 
     /// The door that remembers, for our side.
@@ -64,8 +65,8 @@ impl Spy {
         ROW.load(Ordering::Relaxed)
     }
 
-    pub(super) fn linked(self) -> Api {
-        self.linked
+    pub(super) fn real(self) -> Api {
+        self.real
     }
 
     /// The model that was loaded last.
@@ -85,8 +86,8 @@ unsafe extern "C" fn model_load_from_file(
     out: *mut *mut llama_model,
     error: *mut infer_llama_error,
 ) -> i32 {
-    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
-    let status = unsafe { linked().model_load_from_file(path, params, out, error) };
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    let status = unsafe { real().model_load_from_file(path, params, out, error) };
     remember_model(status, out);
     status
 }
@@ -98,8 +99,8 @@ unsafe extern "C" fn model_load_from_splits(
     out: *mut *mut llama_model,
     error: *mut infer_llama_error,
 ) -> i32 {
-    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
-    let status = unsafe { linked().model_load_from_splits(paths, n_paths, params, out, error) };
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    let status = unsafe { real().model_load_from_splits(paths, n_paths, params, out, error) };
     remember_model(status, out);
     status
 }
@@ -110,15 +111,15 @@ unsafe extern "C" fn model_load_from_fd(
     out: *mut *mut llama_model,
     error: *mut infer_llama_error,
 ) -> i32 {
-    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
-    let status = unsafe { linked().model_load_from_fd(fd, params, out, error) };
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    let status = unsafe { real().model_load_from_fd(fd, params, out, error) };
     remember_model(status, out);
     status
 }
 
 fn remember_model(status: i32, out: *mut *mut llama_model) {
     if status == 0 {
-        // SAFETY: the status is OK, so the linked entry has written a model there.
+        // SAFETY: the status is OK, so the real entry has written a model there.
         let model = unsafe { out.read() };
         MADE.with_borrow_mut(|made| made.0 = Some(model));
     }
@@ -130,8 +131,8 @@ unsafe extern "C" fn context_new(
     out: *mut *mut llama_context,
     error: *mut infer_llama_error,
 ) -> i32 {
-    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
-    let status = unsafe { linked().context_new(model, params, out, error) };
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    let status = unsafe { real().context_new(model, params, out, error) };
     if status == 0 {
         // SAFETY: the status is OK, so the parameters were there to be read, and nobody has written them since.
         let params = unsafe { params.read() };
@@ -147,10 +148,10 @@ unsafe extern "C" fn logits(
     len: *mut usize,
     error: *mut infer_llama_error,
 ) -> i32 {
-    // SAFETY: the caller keeps the contract of this entry, which is the linked one's.
-    let status = unsafe { linked().logits(context, index, out, len, error) };
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    let status = unsafe { real().logits(context, index, out, len, error) };
     if status == 0 {
-        // SAFETY: the status is OK, so the linked entry has written a row there.
+        // SAFETY: the status is OK, so the real entry has written a row there.
         let row = unsafe { out.read() };
         ROW.store(row.cast_mut(), Ordering::Relaxed);
     }

@@ -9,30 +9,40 @@ pub struct Counting;
 
 thread_local! {
     // Without a destructor and made at compile time: reading it allocates nothing, also while a thread ends.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
+    static HEAP: Cell<Heap> = const { Cell::new(Heap { allocations: 0, largest: 0 }) };
 }
 
-fn count() {
-    COUNT.set(COUNT.get() + 1);
+/// What a piece of code asked the allocator for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heap {
+    /// How often, growing what was there included.
+    pub allocations: u64,
+    /// The most at once, in bytes.
+    pub largest: usize,
+}
+
+fn count(size: usize) {
+    let Heap { allocations, largest } = HEAP.get();
+    HEAP.set(Heap { allocations: allocations + 1, largest: largest.max(size) });
 }
 
 // SAFETY: every method hands its arguments to the same method of `System`, whose contract is the trait's, and returns what
-// it returned; counting touches a thread-local integer, and neither allocates nor unwinds.
+// it returned; counting touches a thread-local pair of integers, and neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps this method's contract, which is that of `System::alloc`: a size that is not 0.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps this method's contract, which is that of `System::alloc_zeroed`: a size that is not 0.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: the caller got `memory` from this allocator with `layout`, hence from `System`, and keeps the rest of the contract.
         unsafe { System.realloc(memory, layout, size) }
     }
@@ -43,17 +53,23 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How many heap allocations `work` makes on this thread, growing ones included.
+/// What `work` asks the allocator for on this thread.
 ///
 /// # Panics
 /// When the binary has not installed [`Counting`]: every count would be 0.
-pub fn allocations<R>(work: impl FnOnce() -> R) -> (u64, R) {
-    let before = COUNT.get();
+pub fn heap<R>(work: impl FnOnce() -> R) -> (Heap, R) {
+    let before = HEAP.replace(Heap { allocations: 0, largest: 0 });
     drop(black_box(Box::new(0_u8)));
-    assert_eq!(COUNT.get(), before + 1, "install it: #[global_allocator] static A: kit::Counting = kit::Counting;");
-    let before = COUNT.get();
+    assert_eq!(
+        HEAP.get().allocations,
+        1,
+        "install it: #[global_allocator] static HEAP: kit::Counting = kit::Counting;"
+    );
+    HEAP.set(Heap { allocations: 0, largest: 0 });
     let result = work();
-    (COUNT.get() - before, result)
+    let heap = HEAP.get();
+    HEAP.set(Heap { allocations: before.allocations + heap.allocations, largest: before.largest.max(heap.largest) });
+    (heap, result)
 }
 
 #[cfg(test)]
@@ -65,15 +81,25 @@ mod tests {
 
     #[test]
     fn counts_what_this_thread_allocates() {
-        let (count, boxed) = allocations(|| Box::new(1_u64));
-        assert_eq!((count, *boxed), (1, 1));
-        let (count, ()) = allocations(|| {
-            for text in ["a", "bc"] {
-                drop(black_box(text.to_owned()));
-            }
+        let (one, boxed) = heap(|| Box::new(1_u64));
+        assert_eq!((one, *boxed), (Heap { allocations: 1, largest: 8 }, 1));
+        let (grown, ()) = heap(|| {
+            let mut text = black_box("a".repeat(10));
+            text.reserve_exact(90);
+            black_box(&text);
         });
-        assert_eq!(count, 2);
-        assert_eq!(allocations(|| black_box(1 + 1)).0, 0);
+        assert_eq!(grown, Heap { allocations: 2, largest: 100 });
+        assert_eq!(heap(|| black_box(1 + 1)).0, Heap { allocations: 0, largest: 0 });
+    }
+
+    #[test]
+    fn counts_inside_of_counts() {
+        let (outer, (inner, ())) = heap(|| {
+            drop(black_box(vec![0_u8; 100]));
+            heap(|| drop(black_box(vec![0_u8; 10])))
+        });
+        assert_eq!(inner, Heap { allocations: 1, largest: 10 });
+        assert_eq!(outer, Heap { allocations: 2, largest: 100 });
     }
 
     #[test]
@@ -85,11 +111,11 @@ mod tests {
                 drop(black_box(vec![0_u8; 1000]));
                 theirs.wait();
             });
-            let (count, ()) = allocations(|| {
+            let (heap, ()) = heap(|| {
                 mine.wait();
                 theirs.wait();
             });
-            assert_eq!(count, 0);
+            assert_eq!(heap.allocations, 0);
         });
     }
 }
