@@ -27,6 +27,10 @@ pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     if metadata.is_dir() {
         return Err(unknown(path, "a folder"));
     }
+    // Opening a pipe would wait for someone to write to it.
+    if !metadata.is_file() {
+        return Err(unknown(path, "not a regular file"));
+    }
     let mut head = [0; 64];
     let head = read_head(path, &mut head).map_err(|error| unreadable(path, error))?;
     if head.starts_with(b"GGUF") {

@@ -50,6 +50,7 @@
 //! | `llama` | yes | llama.cpp for GGUF files, linked into the program; needs cmake and a C++ compiler to build |
 //! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
 //! | `chat` | yes | chat templates: [`chat`] |
+//! | `serde` | no | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabularies, facts of a model |
 //!
 //! They only add. With both kinds of llama.cpp the linked one is used, unless [`ModelSource::with_library`] says
 //! otherwise. Without either the crate compiles, and [`open`] says which feature is missing.

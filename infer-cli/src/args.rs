@@ -1,0 +1,83 @@
+//! Arguments that several subcommands take.
+
+use crate::{failure::Failure, output};
+use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource};
+use std::{
+    io::{IsTerminal, Read},
+    path::{Path, PathBuf},
+};
+
+/// Which model, and with what it is opened.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ModelArgs {
+    /// The model file; of a split GGUF, the first part.
+    #[arg(long, short, value_name = "PATH")]
+    model: PathBuf,
+
+    /// The runtime to open it with, whatever the file looks like.
+    #[arg(long, value_name = "NAME")]
+    backend: Option<Backend>,
+
+    /// The runtime's shared library, in place of the one that is linked in or found.
+    #[arg(long, value_name = "PATH")]
+    library: Option<PathBuf>,
+}
+
+impl ModelArgs {
+    pub(crate) fn source(&self) -> ModelSource {
+        let mut source = ModelSource::new(&self.model);
+        if let Some(backend) = self.backend {
+            source = source.with_backend(backend);
+        }
+        if let Some(library) = &self.library {
+            source = source.with_library(Library::At(library.clone()));
+        }
+        source
+    }
+
+    /// Opens the model, with a bar on stderr.
+    pub(crate) fn open(&self) -> Result<Box<dyn Model>, Failure> {
+        let mut show = output::progress("loading");
+        let model = self.source().open_with(&mut |done| {
+            show(done);
+            true
+        });
+        show(1.0);
+        Ok(model?)
+    }
+
+    /// Opens only the vocabulary, which takes no time worth showing.
+    pub(crate) fn open_vocab(&self) -> Result<Box<dyn Model>, Failure> {
+        Ok(self.source().with_vocab_only(true).open()?)
+    }
+}
+
+/// All of stdin as text. Tells a person at a terminal what is being waited for.
+pub(crate) fn stdin(what: &str) -> Result<String, Failure> {
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        output::note(&format!("reading {what} from stdin; Ctrl-D ends it"));
+    }
+    let mut bytes = Vec::new();
+    stdin.read_to_end(&mut bytes).map_err(|error| unreadable("stdin", error))?;
+    utf8(bytes, "stdin")
+}
+
+/// All of a file as text.
+pub(crate) fn file(path: &Path) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| unreadable(&name, error))?;
+    utf8(bytes, &name)
+}
+
+fn utf8(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Error::invalid_input(format!("{name} is not UTF-8 text: byte {at} is where it stops to be; convert it first"))
+            .into()
+    })
+}
+
+fn unreadable(name: &str, error: std::io::Error) -> Failure {
+    Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error).into()
+}

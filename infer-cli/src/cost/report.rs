@@ -1,0 +1,235 @@
+use super::Subject;
+use crate::{failure::Failure, output};
+use infer::cost::{DtypeWeights, Estimate, Fit, Setup};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What `--json` prints; the text has the same numbers.
+#[derive(Serialize)]
+pub(super) struct Report<'s> {
+    model: &'s str,
+    parameters: Parameters,
+    weights: Weights<'s>,
+    kv: Kv,
+    flops_per_token: Flops,
+    memory: Memory,
+}
+
+#[derive(Serialize)]
+struct Parameters {
+    total: u64,
+    /// Those that one token meets: fewer with experts.
+    active: u64,
+    embedding: u64,
+    attention: u64,
+    feed_forward: u64,
+    norms_and_biases: u64,
+    head: u64,
+}
+
+#[derive(Serialize)]
+struct Weights<'s> {
+    bytes: u64,
+    bits_per_weight: f64,
+    by_dtype: &'s [DtypeWeights],
+}
+
+#[derive(Serialize)]
+struct Kv {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    bytes_per_position: u64,
+    positions: usize,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Flops {
+    /// Every matrix product for a token that attends to `positions`.
+    exact: u64,
+    projections: u64,
+    feed_forward: u64,
+    attention: u64,
+    head: u64,
+    /// 2 × the parameters a token meets.
+    simple: u64,
+    /// What the simple formula counts though it is no product: looked-up embeddings, norms, biases.
+    simple_counts_too_much: u64,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    weights: u64,
+    kv: u64,
+    compute: u64,
+    total: u64,
+    /// `None` where nobody knows how much there is.
+    available: Option<u64>,
+    fits: Option<bool>,
+}
+
+impl<'s> Report<'s> {
+    pub(super) fn new(subject: &'s Subject, setup: &Setup, estimate: &Estimate, available: Option<u64>) -> Self {
+        let dims = &subject.dims;
+        let (parameters, flops) = (dims.parameters(), dims.flops(setup.positions));
+        let products = flops.total().saturating_sub(flops.attention);
+        Self {
+            model: &subject.name,
+            parameters: Parameters {
+                total: subject.parameters,
+                active: dims.active_parameters().total(),
+                embedding: parameters.embedding,
+                attention: parameters.attention,
+                feed_forward: parameters.feed_forward,
+                norms_and_biases: parameters.norms_and_biases,
+                head: parameters.head,
+            },
+            weights: Weights {
+                bytes: subject.weights.bytes(),
+                bits_per_weight: subject.weights.bits_per_weight(),
+                by_dtype: subject.weights.by_dtype(),
+            },
+            kv: Kv {
+                kind: setup.keys.as_str(),
+                bytes_per_position: dims.kv_bytes_per_position(setup.keys, setup.values),
+                positions: setup.positions,
+                bytes: estimate.kv,
+            },
+            flops_per_token: Flops {
+                exact: flops.total(),
+                projections: flops.projections,
+                feed_forward: flops.feed_forward,
+                attention: flops.attention,
+                head: flops.head,
+                simple: dims.simple_flops(),
+                simple_counts_too_much: dims.simple_flops().saturating_sub(products),
+            },
+            memory: Memory {
+                weights: estimate.weights,
+                kv: estimate.kv,
+                compute: estimate.compute,
+                total: estimate.total(),
+                available,
+                fits: available.map(|available| matches!(estimate.fit(available), Fit::Fits { .. })),
+            },
+        }
+    }
+
+    pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
+        if json { output::json(self) } else { output::text(&self.text()) }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut row = |name: &str, value: String| {
+            // Infallible: it is a string that is written to.
+            let _ = writeln!(text, "{name:<12} {value}");
+        };
+        let Self { parameters, weights, kv, flops_per_token: flops, memory, .. } = self;
+        row("model", self.model.into());
+        row("parameters", output::count(parameters.total));
+        for (name, count) in [
+            ("embedding", parameters.embedding),
+            ("attention", parameters.attention),
+            ("feed-forward", parameters.feed_forward),
+            ("norms, biases", parameters.norms_and_biases),
+            ("output layer", parameters.head),
+        ] {
+            row("", format!("{:>17} {name}", output::count(count)));
+        }
+        if parameters.active != parameters.total && parameters.active != 0 {
+            row("", format!("{:>17} met by a token", output::count(parameters.active)));
+        }
+        for dtype in weights.by_dtype {
+            row("weights", format!("{} in {}", output::bytes(dtype.bytes), dtype.dtype));
+        }
+        row(
+            "KV cache",
+            format!(
+                "{} a position, {} at {} positions, in {}",
+                output::bytes(kv.bytes_per_position),
+                output::bytes(kv.bytes),
+                output::count(kv.positions as u64),
+                kv.kind
+            ),
+        );
+        row(
+            "a token",
+            format!(
+                "{} after {} positions, every matrix product counted:",
+                operations(flops.exact),
+                output::count(kv.positions as u64)
+            ),
+        );
+        row(
+            "",
+            format!(
+                "{} projections, {} feed-forward, {} attention, {} output layer",
+                operations(flops.projections),
+                operations(flops.feed_forward),
+                operations(flops.attention),
+                operations(flops.head)
+            ),
+        );
+        row(
+            "",
+            format!(
+                "{} by the simple formula, 2 x parameters. It leaves out the attention over the context",
+                operations(flops.simple)
+            ),
+        );
+        row(
+            "",
+            format!(
+                "({}), and counts {} for embeddings that are only looked up, norms and biases",
+                operations(flops.attention),
+                operations(flops.simple_counts_too_much)
+            ),
+        );
+        row(
+            "memory",
+            format!(
+                "{} weights + {} KV cache + about {} for intermediate results = {}",
+                output::bytes(memory.weights),
+                output::bytes(memory.kv),
+                output::bytes(memory.compute),
+                output::bytes(memory.total)
+            ),
+        );
+        row("", "left out: what the runtime itself takes, and a second copy of weights that are repacked".into());
+        if let Some(available) = memory.available {
+            let (whole, difference) = (output::bytes(available), output::bytes(available.abs_diff(memory.total)));
+            row(
+                "fits",
+                if memory.total <= available {
+                    format!("yes: {difference} are left of {whole}")
+                } else {
+                    format!("no: {difference} are missing, there are {whole}")
+                },
+            );
+        }
+        text
+    }
+}
+
+/// A number of floating-point operations, in the unit that gives one to four digits before the point.
+fn operations(count: u64) -> String {
+    const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+    let power =
+        (0..UNITS.len() - 1).find(|&power| count / 1000_u64.pow(power as u32) < 1000).unwrap_or(UNITS.len() - 1);
+    let value = count as f64 / 1000_f64.powi(power as i32);
+    format!("{value:.*} {}FLOP", if power == 0 { 0 } else { 2 }, UNITS[power])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::operations;
+
+    #[test]
+    fn operations_have_the_unit_that_reads_best() {
+        assert_eq!(
+            [0, 999, 1000, 8_044_936_192, u64::MAX].map(operations),
+            ["0 FLOP", "999 FLOP", "1.00 kFLOP", "8.04 GFLOP", "18.45 EFLOP"]
+        );
+    }
+}

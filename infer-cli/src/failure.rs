@@ -1,0 +1,66 @@
+use std::{fmt::Write as _, io, process::ExitCode};
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The arguments do not make sense together. Exit code 2, as for those that clap refuses.
+    Usage(String),
+    /// It could not be done. Exit code 1.
+    Run(infer::Error),
+    /// Whoever read stdout has gone: nobody is left to tell. A quiet end, exit code 0.
+    Closed,
+}
+
+impl Failure {
+    /// Says what went wrong on stderr, with the chain of causes.
+    pub(crate) fn report(&self) -> ExitCode {
+        let (text, code) = match self {
+            Self::Closed => return ExitCode::SUCCESS,
+            Self::Usage(what) => (format!("error: {what}\n\nFor more information, try '--help'."), 2),
+            Self::Run(error) => (format!("error: {}", chain(error)), 1),
+        };
+        crate::output::note(&text);
+        ExitCode::from(code)
+    }
+}
+
+fn chain(error: &infer::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        // Infallible: it is a string that is written to.
+        let _ = write!(text, "\n  because: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+impl From<infer::Error> for Failure {
+    fn from(error: infer::Error) -> Self {
+        Self::Run(error)
+    }
+}
+
+/// For writes to stdout, the only input or output the commands do without naming a file.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::Closed;
+        }
+        Self::Run(infer::Error::new(infer::ErrorKind::Io, "cannot write to stdout").with_source(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_no_error_and_causes_are_told() {
+        assert!(matches!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)), Failure::Closed));
+        let Failure::Run(error) = Failure::from(io::Error::other("disk on fire")) else {
+            panic!("an error was dropped")
+        };
+        assert_eq!(chain(&error), "cannot write to stdout\n  because: disk on fire");
+    }
+}

@@ -1,0 +1,235 @@
+//! `infer generate`: a prompt in, text out.
+
+use crate::{
+    args::{self, ModelArgs},
+    ctrl_c,
+    failure::Failure,
+    output,
+};
+use clap::builder::NonEmptyStringValueParser;
+use infer::{
+    Completion, FinishReason, Generation, Generator, Model, Request, Sampling, SessionOptions, Special, Token,
+};
+use serde::Serialize;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// Continue a text, or answer a message with --chat.
+///
+/// The text goes to stdout as it is made, and nothing else does. Ctrl-C ends the text, not the program.
+#[derive(clap::Args, Debug)]
+#[command(allow_negative_numbers = true)] // so that -1 is told to be out of range, and not to be unknown
+pub(crate) struct Generate {
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// The prompt. Without it and --file it is read from stdin, without the line break at its end.
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "file")]
+    prompt: Option<String>,
+
+    /// A file that has the prompt; a line break at its end is left out.
+    #[arg(long, short, value_name = "PATH")]
+    file: Option<PathBuf>,
+
+    /// Take the prompt as a user's message and render it by the model's chat template.
+    #[arg(long)]
+    chat: bool,
+
+    /// A system message before it.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "chat")]
+    system: Option<String>,
+
+    /// Tokens to generate at most.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 256)]
+    max_tokens: usize,
+
+    /// End where this text comes; it is left out. May be given several times.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    stop: Vec<String>,
+
+    /// Go on where the model would end the text.
+    #[arg(long)]
+    ignore_end: bool,
+
+    /// Threads; as many as this process may use if not given.
+    #[arg(long, short, value_name = "N")]
+    threads: Option<usize>,
+
+    /// Context in tokens, prompt and answer together; 0 is what the model was trained for. If not given, as much as this
+    /// run can need.
+    #[arg(long, short, value_name = "N")]
+    ctx: Option<usize>,
+
+    /// One JSON object when it is done, in place of the text.
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    sampling: SamplingArgs,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Sampling")]
+struct SamplingArgs {
+    /// 0 takes the most probable token; higher is more random.
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    temperature: f32,
+
+    /// The same seed gives the same text.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+
+    /// Draw among the K most probable tokens; 0 is all.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    top_k: usize,
+
+    /// Draw among the most probable tokens that together have this probability.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    top_p: f32,
+
+    /// Draw among tokens at least this probable in proportion to the most probable one.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    min_p: f32,
+
+    /// Makes tokens of the last --penalty-window less probable; 1 is off.
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    repetition_penalty: f32,
+
+    /// The same, by how often they occurred; 0 is off.
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    frequency_penalty: f32,
+
+    /// The same, whether they occurred; 0 is off.
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    presence_penalty: f32,
+
+    /// How many of the last tokens the penalties look at.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    penalty_window: usize,
+}
+
+impl SamplingArgs {
+    fn sampling(&self) -> Result<Sampling, Failure> {
+        let sampling = Sampling::default()
+            .with_temperature(self.temperature)
+            .with_seed(self.seed)
+            .with_top_k(self.top_k)
+            .with_top_p(self.top_p)
+            .with_min_p(self.min_p)
+            .with_repetition_penalty(self.repetition_penalty)
+            .with_frequency_penalty(self.frequency_penalty)
+            .with_presence_penalty(self.presence_penalty)
+            .with_penalty_window(self.penalty_window);
+        // No token is named in them, so no vocabulary is needed to tell, and no model has to be loaded first.
+        sampling.validate(0).map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(sampling)
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    text: String,
+    tokens: Vec<Token>,
+    prompt_tokens: usize,
+    finish_reason: &'static str,
+    load_s: f64,
+    prefill_s: f64,
+    decode_s: f64,
+}
+
+impl Generate {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        // What can be wrong without the model is found before it is loaded.
+        let sampling = self.sampling.sampling()?;
+        let text = self.prompt_text()?;
+
+        let begun = Instant::now();
+        let model = self.model.open()?;
+        let prompt = self.encode(&*model, &text)?;
+        let mut session = model.session(&self.session_options(model.info().context, prompt.len()))?;
+        let load = begun.elapsed();
+        ctrl_c::raises(session.interrupt())?;
+
+        let mut generator = Generator::new(model.tokenizer());
+        let generation = generator.generate(&mut *session, &self.request(prompt, sampling))?;
+        if self.json {
+            return report(generation.complete()?, load);
+        }
+        stream(generation, load)
+    }
+
+    fn prompt_text(&self) -> Result<String, Failure> {
+        let mut text = match (&self.prompt, &self.file) {
+            (Some(text), _) => return Ok(text.clone()),
+            (None, Some(path)) => args::file(path)?,
+            (None, None) => args::stdin("the prompt")?,
+        };
+        // The line break that an editor or `echo` has put there is no part of what was meant.
+        if text.ends_with('\n') {
+            text.pop();
+            if text.ends_with('\r') {
+                text.pop();
+            }
+        }
+        Ok(text)
+    }
+
+    fn encode(&self, model: &dyn Model, text: &str) -> Result<Vec<Token>, Failure> {
+        let mut tokens = Vec::new();
+        model.tokenizer().encode(text, Special::ADD, &mut tokens)?;
+        Ok(tokens)
+    }
+
+    fn request(&self, prompt: Vec<Token>, sampling: Sampling) -> Request {
+        let request = Request::tokens(prompt)
+            .with_sampling(sampling)
+            .with_max_tokens(self.max_tokens)
+            .with_ignore_end(self.ignore_end);
+        self.stop.iter().fold(request, |request, text| request.with_stop(text))
+    }
+
+    /// `trained` is the context the model was trained for, 0 where it does not say.
+    fn session_options(&self, trained: usize, prompt: usize) -> SessionOptions {
+        let needed = prompt.saturating_add(self.max_tokens);
+        let most = if trained == 0 { needed } else { trained };
+        let options = SessionOptions::new().with_context(self.ctx.unwrap_or(needed.clamp(1, most)));
+        match self.threads {
+            Some(threads) => options.with_threads(threads),
+            None => options,
+        }
+    }
+}
+
+fn report(done: Completion, load: Duration) -> Result<(), Failure> {
+    output::json(&Report {
+        text: done.text,
+        tokens: done.tokens.iter().map(|sampled| sampled.token).collect(),
+        prompt_tokens: done.stats.prompt_tokens,
+        finish_reason: done.finish.as_str(),
+        load_s: output::seconds(load),
+        prefill_s: output::seconds(done.stats.prefill),
+        decode_s: output::seconds(done.stats.decode),
+    })
+}
+
+fn stream(mut generation: Generation<'_>, load: Duration) -> Result<(), Failure> {
+    for piece in &mut generation {
+        output::text(&piece?.text)?;
+    }
+    output::end_of_text()?;
+    let stats = generation.stats();
+    let reason = generation.finish_reason().map_or("", FinishReason::as_str);
+    output::note(&format!(
+        "loaded in {:.2} s, {} prompt tokens in {:.2} s, {} tokens in {:.2} s ({:.1} a second), ended by: {reason}",
+        load.as_secs_f64(),
+        stats.prompt_tokens,
+        stats.prefill.as_secs_f64(),
+        stats.generated_tokens,
+        stats.decode.as_secs_f64(),
+        stats.decode_rate(),
+    ));
+    Ok(())
+}

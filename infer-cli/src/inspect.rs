@@ -1,0 +1,100 @@
+//! `infer inspect`: what a model file says of itself.
+
+use crate::{failure::Failure, output};
+use infer::{Inspection, ModelInfo, cost::DtypeWeights};
+use serde::Serialize;
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
+
+/// Show what a model file says of itself. Reads the header only; no runtime is needed.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Inspect {
+    /// The model file; of a split GGUF, the first part.
+    path: PathBuf,
+
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'i> {
+    format: &'i str,
+    backend: &'static str,
+    files: Vec<File>,
+    #[serde(flatten)]
+    info: &'i ModelInfo,
+    weights: &'i [DtypeWeights],
+    tokenizer: Option<&'i str>,
+    metadata: BTreeMap<&'i str, &'i str>,
+}
+
+#[derive(Serialize)]
+struct File {
+    path: String,
+    bytes: u64,
+}
+
+impl Inspect {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let inspection = infer::inspect(&self.path)?;
+        if self.json { output::json(&report(&inspection)) } else { output::text(&text(&inspection)) }
+    }
+}
+
+fn report(of: &Inspection) -> Report<'_> {
+    Report {
+        format: &of.format,
+        backend: of.backend.name(),
+        files: of.files.iter().map(|(path, bytes)| File { path: path.display().to_string(), bytes: *bytes }).collect(),
+        info: &of.info,
+        weights: of.weights.by_dtype(),
+        tokenizer: of.tokenizer.as_deref(),
+        metadata: of.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect(),
+    }
+}
+
+fn text(of: &Inspection) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: String| {
+        // Infallible: it is a string that is written to.
+        let _ = writeln!(text, "{name:<15} {value}");
+    };
+    for (path, bytes) in &of.files {
+        row("file", format!("{}, {}", path.display(), output::bytes(*bytes)));
+    }
+    row("format", format!("{}, for the backend {}", of.format, of.backend));
+    if let Some(name) = &of.info.name {
+        row("name", name.clone());
+    }
+    row("architecture", of.info.architecture.clone());
+    row("layers", of.info.layers.to_string());
+    row("width", of.info.width.to_string());
+    row("heads", format!("{}, on {} key/value heads", of.info.heads, of.info.kv_heads));
+    row("context", format!("{} tokens", output::count(of.info.context as u64)));
+    row("parameters", output::count(of.info.parameters));
+    for dtype in of.weights.by_dtype() {
+        let (count, bytes) = (output::count(dtype.elements), output::bytes(dtype.bytes));
+        row("weights", format!("{:<6} {bytes}, {count} parameters in {} tensors", dtype.dtype, dtype.tensors));
+    }
+    let bits = of.weights.bits_per_weight();
+    row("", format!("{} in all, {bits:.2} bits a parameter", output::bytes(of.weights.bytes())));
+    let family = of.tokenizer.as_deref().unwrap_or("none");
+    row("tokenizer", format!("{family}, {} tokens", output::count(of.info.vocab as u64)));
+    row(
+        "chat template",
+        of.info
+            .chat_template
+            .as_deref()
+            .map_or("none".into(), |template| format!("{} characters, as follows", template.chars().count())),
+    );
+    if let Some(template) = &of.info.chat_template {
+        text.push_str(template.trim_end());
+        text.push('\n');
+    }
+    text.push_str("\nmetadata\n");
+    for (name, value) in &of.metadata {
+        // Infallible: it is a string that is written to.
+        let _ = writeln!(text, "  {name} = {value}");
+    }
+    text
+}

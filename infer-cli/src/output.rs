@@ -1,0 +1,98 @@
+//! The two streams: stdout has the answer and nothing else, stderr has everything about it.
+
+use crate::failure::Failure;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+/// Writes text to stdout at once, so that a reader sees it as it is made.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Writes one JSON object to stdout, on one line.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut line = serde_json::to_string(value).map_err(std::io::Error::from)?;
+    line.push('\n');
+    text(&line)
+}
+
+/// Ends the line of a streamed text where a person is reading, and leaves the bytes alone where a program is.
+pub(crate) fn end_of_text() -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() { text("\n") } else { Ok(()) }
+}
+
+/// Says something about the work on stderr. That stderr is gone is no reason to stop.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// A bar on stderr from 0 to 1, shown where a person is watching and the work takes its time.
+pub(crate) fn progress(what: &str) -> impl FnMut(f32) {
+    const STEPS: u64 = 1000;
+    let bar = ProgressBar::new(STEPS);
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %").expect("the template is a constant");
+    bar.set_style(style);
+    bar.set_message(what.to_owned());
+    move |done| {
+        // A share of 0 to 1; whatever else comes is clamped by the cast.
+        let steps = (done * STEPS as f32) as u64;
+        if steps >= STEPS { bar.finish_and_clear() } else { bar.set_position(steps) }
+    }
+}
+
+/// Seconds as JSON has them: whole microseconds, not the digits of a binary fraction.
+pub(crate) fn seconds(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1e6
+}
+
+/// A number of bytes in the unit that gives one to four digits before the point.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let power = (0..UNITS.len() - 1).find(|power| count >> (10 * power) < 1024).unwrap_or(UNITS.len() - 1);
+    if power == 0 {
+        return format!("{count} B");
+    }
+    let value = count as f64 / (1u64 << (10 * power)) as f64;
+    let decimals = if value.fract() == 0.0 { 0 } else { 2 };
+    format!("{value:.decimals$} {}", UNITS[power])
+}
+
+/// A number with commas between thousands.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_reads_best() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(144 << 10), "144 KiB");
+        assert_eq!(bytes(576 << 20), "576 MiB");
+        assert_eq!(bytes(3 << 29), "1.50 GiB");
+        assert_eq!(bytes(u64::MAX), "16384 PiB");
+        assert_eq!([0, 999, 1000, 134_515_008].map(count), ["0", "999", "1,000", "134,515,008"]);
+    }
+
+    #[test]
+    fn seconds_have_no_digits_nobody_measured() {
+        assert_eq!(serde_json::to_string(&seconds(Duration::from_nanos(123_456_789))).unwrap(), "0.123456");
+    }
+}

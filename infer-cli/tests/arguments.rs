@@ -1,0 +1,107 @@
+//! What needs no model: arguments, files that are none, exit codes, and what goes to which stream.
+
+use assert_cmd::Command;
+use std::{fs, path::Path};
+
+fn infer(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("infer").unwrap();
+    command.args(arguments).env_remove("INFER_LOG");
+    command
+}
+
+/// Runs it, and gives exit code, stdout and stderr.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = infer(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn wrong_arguments_are_code_2_and_nothing_on_stdout() {
+    for (arguments, said) in [
+        (&["generate", "--prompt", "x"][..], "--model"),
+        (&["generate", "--model", "x", "--prompt", "a", "--file", "b"], "cannot be used with"),
+        (&["generate", "--model", "x", "--prompt", "a", "--system", "b"], "--chat"),
+        (&["generate", "--model", "x", "--prompt", "a", "--stop", ""], "--stop"),
+        (&["generate", "--model", "x", "--prompt", "a", "--max-tokens", "-3"], "--max-tokens"),
+        (&["generate", "--model", "x", "--prompt", "a", "--max-tokens", "99999999999999999999"], "--max-tokens"),
+        (&["generate", "--model", "x", "--prompt", "a", "--backend", "abacus"], "the backends are: llama"),
+        (&["generate", "--model", "x", "--prompt", "a", "--temperature", "-1"], "temperature is -1"),
+        (&["generate", "--model", "x", "--prompt", "a", "--temperature", "NaN"], "temperature is NaN"),
+        (&["generate", "--model", "x", "--prompt", "a", "--top-p", "1.5"], "top_p is 1.5"),
+        (&["generate", "--model", "x", "--prompt", "a", "--min-p", "inf"], "min_p is inf"),
+        (&["generate", "--model", "x", "--prompt", "a", "--repetition-penalty", "0"], "repetition_penalty is 0"),
+        (&["tokenize", "--model", "x", "a", "--ids", "--json"], "cannot be used with"),
+        (&["cost"], "missing: --layers --d-model --heads --vocab"),
+        (&["cost", "x", "--config", "y"], "cannot be used with"),
+        (&["cost", "x", "--layers", "3"], "cannot be used with"),
+        (&["cost", "--kv", "i8"], "there are f32"),
+        (&["cost", "--memory", "lots"], "16GiB"),
+        (&["no-such-command"], "no-such-command"),
+    ] {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn files_that_are_no_models_are_code_1_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let there = folder.path().to_str().unwrap().to_owned();
+    let cut = [&b"GGUF\x03\0\0\0"[..], &[0xff; 16]].concat();
+    for (path, said) in [
+        (folder.path().join("missing").to_str().unwrap().to_owned(), "because: "),
+        (there, "a folder"),
+        (file("empty", b""), "is empty"),
+        (file("text", b"hello, world"), "`hell`"),
+        (file("pointer", b"version https://git-lfs.github.com/spec/v1"), "git lfs pull"),
+        (file("magic", b"GGUF"), "magic"),
+        (file("absurd", &cut), "absurd"),
+    ] {
+        for arguments in [
+            &["inspect", &path][..],
+            &["cost", &path],
+            &["tokenize", "--model", &path, "text"],
+            &["generate", "--model", &path, "--prompt", "text"],
+        ] {
+            let (code, stdout, stderr) = run(arguments);
+            assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}: {stderr}");
+            let name = Path::new(&path).file_name().unwrap().to_str().unwrap();
+            assert!(stderr.starts_with("error: ") && stderr.contains(name), "{arguments:?}: {stderr}");
+            assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_that_cannot_be_read_is_told_before_the_model_is_loaded() {
+    let (code, _, stderr) = run(&["generate", "--model", "no-model", "--file", "no-prompt"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("no-prompt") && !stderr.contains("no-model"), "{stderr}");
+    let output = infer(&["generate", "--model", "no-model"]).write_stdin(&b"caf\xe9"[..]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("stdin is not UTF-8 text: byte 3"), "{stderr}");
+}
+
+#[test]
+fn a_log_filter_that_is_none_is_named() {
+    let output = infer(&["cost"]).env("INFER_LOG", "a=b=c").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("INFER_LOG"));
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    let (code, stdout, stderr) = run(&["--help"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(["generate", "tokenize", "inspect", "cost"].iter().all(|name| stdout.contains(name)), "{stdout}");
+    let (code, stdout, _) = run(&["--version"]);
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with(concat!("infer ", env!("CARGO_PKG_VERSION"))), "{stdout}");
+}
