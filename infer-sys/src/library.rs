@@ -3,6 +3,7 @@
 mod places;
 mod verified;
 
+use std::error::Error;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -155,19 +156,31 @@ fn open_plain(path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
 
 /// Opens what the loader knows by `name`, and keeps it for ever if it is the right door.
 fn open_library(name: &OsStr, variant: Option<&str>) -> Result<Api, Refusal> {
-    let library = dlopen(name).map_err(|error| Refusal::NotALibrary(error.to_string()))?;
+    let library = dlopen(name).map_err(|error| Refusal::NotALibrary(in_full(&error)))?;
     let api = {
         type Open = unsafe extern "C" fn(u32) -> *const infer_llama_table;
         // SAFETY: the one symbol of a door has this type in every version; a library that gives the name another meaning is not told apart,
         // here as with any dynamic linking.
-        let open = unsafe { library.get::<Open>(b"infer_llama_api\0") }
-            .map_err(|error| Refusal::NoSymbol(error.to_string()))?;
+        let open =
+            unsafe { library.get::<Open>(b"infer_llama_api\0") }.map_err(|error| Refusal::NoSymbol(in_full(&error)))?;
         // SAFETY: the function takes any number and only returns a pointer to a static table, or NULL.
         handshake::check(|version| unsafe { open(version) }, variant)?
     };
     // Closing it would pull the code from under ggml's threads, thread-local destructors and exit handlers: it stays, table and all.
     std::mem::forget(library);
     Ok(api)
+}
+
+/// The message and its sources: the loader's own words are among the latter.
+fn in_full(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
 }
 
 #[cfg(unix)]

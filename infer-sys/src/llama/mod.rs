@@ -33,10 +33,7 @@ use std::fmt;
 
 use bindings::{infer_llama_field, infer_llama_table};
 
-#[cfg(any(feature = "llama-link", feature = "llama-load"))]
-use crate::LoadError;
-#[cfg(feature = "llama-link")]
-use crate::Looked;
+use crate::{LoadError, Looked};
 
 /// The commit of llama.cpp that the bindings are made for. A door made from another one is refused.
 pub const COMMIT: &str = "0c1e57098bba43ac29e6e3b677cdceebdd22334f";
@@ -99,8 +96,10 @@ impl Api {
     /// # Errors
     ///
     /// The table is not of the shape this crate knows.
-    pub unsafe fn from_table(table: &'static infer_llama_table) -> Result<Self, crate::Refusal> {
-        handshake::check(|_| table, None)
+    pub unsafe fn from_table(table: &'static infer_llama_table) -> Result<Self, LoadError> {
+        handshake::check(|_| table, None).map_err(|refusal| {
+            LoadError::new(handshake::wanted(None), vec![Looked::new("a table in this program", None, refusal)], "")
+        })
     }
 
     /// The table itself.

@@ -1,9 +1,11 @@
 //! Faked adapters: they change every hash from here on, and nothing else.
 
 use std::ffi::{CStr, CString, c_char};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::context::context;
+use super::control::Shared;
 use super::model::model;
 use super::passes::mix;
 use super::support::{Failure, Outcome, array, fill_string, finish, get, put, string};
@@ -11,7 +13,8 @@ use crate::llama::bindings::{infer_llama_error, llama_adapter_lora, llama_contex
 
 /// What a `llama_adapter_lora` is here.
 struct Adapter {
-    model: *const llama_model,
+    shared: Arc<Shared>,
+    model_users: Arc<AtomicUsize>,
     path: CString,
 }
 
@@ -38,7 +41,8 @@ pub(super) unsafe extern "C" fn adapter_load(
         }
         model.users.fetch_add(1, Ordering::AcqRel);
         model.shared.live.adapters.fetch_add(1, Ordering::AcqRel);
-        let adapter = Box::new(Adapter { model: pointer, path });
+        let adapter =
+            Box::new(Adapter { shared: Arc::clone(&model.shared), model_users: Arc::clone(&model.users), path });
         // SAFETY: `out` is the caller's and not NULL.
         unsafe { put(out, Box::into_raw(adapter).cast()) }
     });
@@ -52,11 +56,8 @@ pub(super) unsafe extern "C" fn adapter_free(pointer: *mut llama_adapter_lora) {
     }
     // SAFETY: `adapter_load` made the pointer from a box, and the caller frees it once.
     let adapter = unsafe { Box::from_raw(pointer.cast::<Adapter>()) };
-    // SAFETY: the door's contract has the model outlive the adapter.
-    if let Ok(model) = unsafe { model(adapter.model) } {
-        model.users.fetch_sub(1, Ordering::AcqRel);
-        model.shared.live.adapters.fetch_sub(1, Ordering::AcqRel);
-    }
+    adapter.model_users.fetch_sub(1, Ordering::AcqRel);
+    adapter.shared.live.adapters.fetch_sub(1, Ordering::AcqRel);
 }
 
 pub(super) unsafe extern "C" fn adapter_meta_count(_adapter: *const llama_adapter_lora) -> i32 {

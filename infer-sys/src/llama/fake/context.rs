@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::control::{Kind, Shared};
 use super::model::model;
@@ -28,7 +28,8 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) shared: Arc<Shared>,
-    model: *const llama_model,
+    /// Counts what still needs the model. Not the model itself: a caller who frees that too early is to be told, and not to crash.
+    model_users: Arc<AtomicUsize>,
     pub(super) n_vocab: usize,
     pub(super) params: llama_context_params,
     pub(super) sequences: Vec<Vec<Entry>>,
@@ -181,7 +182,7 @@ unsafe fn make(pointer: *const llama_model, params: *const llama_context_params)
     model.users.fetch_add(1, Ordering::AcqRel);
     Ok(Box::new(Context {
         shared: Arc::clone(&model.shared),
-        model: pointer,
+        model_users: Arc::clone(&model.users),
         n_vocab: model.vocab.len().unsigned_abs() as usize,
         params,
         sequences: vec![Vec::new(); n_seq],
@@ -227,10 +228,7 @@ pub(super) unsafe extern "C" fn context_free(pointer: *mut llama_context) {
     // SAFETY: `context_new` made the pointer from a box, and the caller frees it once.
     let context = unsafe { Box::from_raw(pointer.cast::<Context>()) };
     context.shared.live.contexts.fetch_sub(1, Ordering::AcqRel);
-    // SAFETY: the door's contract has the model outlive the context.
-    if let Ok(model) = unsafe { model(context.model) } {
-        model.users.fetch_sub(1, Ordering::AcqRel);
-    }
+    context.model_users.fetch_sub(1, Ordering::AcqRel);
 }
 
 pub(super) unsafe extern "C" fn context_info(

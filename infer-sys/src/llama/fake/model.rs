@@ -20,7 +20,7 @@ pub(super) struct Model {
     pub(super) shared: Arc<Shared>,
     pub(super) vocab: Vocab,
     /// Contexts and adapters that still need it.
-    pub(super) users: AtomicUsize,
+    pub(super) users: Arc<AtomicUsize>,
 }
 
 /// # Safety
@@ -119,7 +119,7 @@ unsafe fn load(params: *const llama_model_params, out: *mut *mut llama_model) ->
     }
     shared.live.models.fetch_add(1, Ordering::AcqRel);
     let vocab = Vocab::new(shared.script.extra_tokens);
-    let model = Box::new(Model { shared, vocab, users: AtomicUsize::new(0) });
+    let model = Box::new(Model { shared, vocab, users: Arc::default() });
     // SAFETY: `out` is not NULL, and the caller vouches for the rest.
     unsafe { put(out, Box::into_raw(model).cast()) }
 }
