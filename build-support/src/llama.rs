@@ -1,0 +1,210 @@
+//! llama.cpp: looking around, choosing, building into the cache.
+
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Cache, Installed};
+use crate::choose::{self, Found, Refusal, Source, Target, Tree, Wanted};
+use crate::compile::{Keys, Recipe, With};
+use crate::env::{self, Env};
+use crate::error::{Error, Result};
+use crate::fixtures;
+use crate::host::Host;
+use crate::pins::Pin;
+use crate::progress::Progress;
+use crate::toolchain::Toolchain;
+use crate::tools::Tools;
+use crate::tree::{self, Standing};
+
+/// Names of the two steps' folders in the cache.
+const ARCHIVES: &str = "llama-archives";
+const DOOR: &str = "llama";
+
+/// What there is to build llama.cpp with, and what it would be built into.
+#[derive(Debug)]
+pub struct Llama {
+    /// Where results go.
+    pub cache: Cache,
+    /// The pin.
+    pub pin: Pin,
+    /// What is asked for.
+    pub wanted: Wanted,
+    /// What it is built for.
+    pub target: Target,
+    env: Env,
+    tools: Tools,
+    toolchain: Option<Toolchain>,
+    recipe: Recipe,
+    keys: Option<Keys>,
+    found: Found,
+    looked: Vec<String>,
+}
+
+impl Llama {
+    /// Looks around. `package` is the source folder of `infer-sys`, when a build script asks: it may carry the sources.
+    ///
+    /// # Errors
+    /// A variable has a value that means nothing, or a tree cannot be read.
+    pub fn look(env: &Env, wanted: Wanted, target: Target, package: Option<&Path>) -> Result<Self> {
+        let (cache, pin) = (Cache::from_env(env)?, Pin::named("llama")?);
+        let mut looked = Vec::new();
+        let mut trees = Vec::new();
+        for folder in [
+            package.map(|package| package.join("vendor/llama.cpp")),
+            Some(cache.source(&tree::name(&pin, wanted.variant))),
+        ] {
+            let Some(folder) = folder else {
+                trees.push(None);
+                continue;
+            };
+            let standing = tree::standing(&folder, &pin)?;
+            if standing == Standing::NotOurs {
+                let why =
+                    if folder.is_dir() { "is there, but not of this pin and these patches" } else { "is not there" };
+                looked.push(format!("{} {why}", folder.display()));
+            }
+            trees.push(Some((folder, standing)).filter(|(_, standing)| *standing != Standing::NotOurs));
+        }
+        let named = env.path(env::LLAMA_SOURCE);
+        let source = match (&named, trees.iter().flatten().next()) {
+            (Some(named), _) => format!("tree {}", tree::digest(named)?),
+            (None, Some((_, Standing::Edited(digest)))) => format!("edited {digest}"),
+            (None, _) => format!("pinned {}", pin.files.first().map_or("", |file| &file.sha256)),
+        };
+        let [packaged, cached] = [0, 1].map(|i| trees[i].as_ref().map(|(folder, _)| folder.clone()));
+        let recipe = Recipe {
+            source,
+            commit: pin.commit.clone().unwrap_or_default(),
+            patched: named.is_none(),
+            variant: wanted.variant,
+            native: env.switch(env::NATIVE_CPU)?.unwrap_or(target.is_host),
+            target: target.clone(),
+            user_flags: [env::CFLAGS, env::CXXFLAGS]
+                .iter()
+                .filter_map(|name| Some((*name, env.value(name)?.to_owned())))
+                .collect(),
+        };
+        let (tools, toolchain) = (Tools::find(env, &cache)?, Toolchain::find(&target));
+        let keys = toolchain.as_ref().map(|toolchain| recipe.keys(toolchain));
+        let found = Found {
+            built: keys.as_ref().is_some_and(|keys| cache.build(DOOR, &keys.door).is_dir()),
+            archives: keys.as_ref().is_some_and(|keys| cache.build(ARCHIVES, &keys.archives).is_dir()),
+            packaged,
+            cached,
+            cmake: tools.cmake.is_some(),
+            generator: tools.generator.is_some(),
+            compiler: toolchain.is_some(),
+            pkg_config: env.on_path("pkg-config").is_some(),
+        };
+        Ok(Self { cache, pin, wanted, target, env: env.clone(), tools, toolchain, recipe, keys, found, looked })
+    }
+
+    /// Settles where it comes from.
+    ///
+    /// # Errors
+    /// The refusal says what is missing.
+    pub fn choose(&self) -> Result<Source, Refusal> {
+        choose::choose(self.wanted, &self.env, &self.target, &self.found)
+    }
+
+    /// What was looked for and not found, a line each.
+    pub fn looked(&self) -> &[String] {
+        &self.looked
+    }
+
+    /// The source tree that counts, if there is one: a change in it makes another build.
+    pub fn tree(&self) -> Option<PathBuf> {
+        let named = self.env.path(env::LLAMA_SOURCE);
+        named.or_else(|| self.found.packaged.clone()).or_else(|| self.found.cached.clone())
+    }
+
+    /// What was found.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// The compilers.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn toolchain(&self) -> Result<&Toolchain> {
+        self.toolchain.as_ref().ok_or_else(|| Error::new(Refusal::NoCompiler.to_string()))
+    }
+
+    /// The folder of the build this makes, whether it is there or not.
+    ///
+    /// # Errors
+    /// There is no compiler, so no key.
+    pub fn folder(&self) -> Result<PathBuf> {
+        Ok(self.cache.build(DOOR, &self.keys()?.door))
+    }
+
+    /// Builds the archives of `tree` and the door into the cache, each unless the very build is there.
+    ///
+    /// # Errors
+    /// A tool is missing, or the build failed.
+    pub fn build(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
+        self.archives(host, tree, progress)?;
+        self.door(host, progress)
+    }
+
+    /// Makes the door of the cache's archives, unless it is there.
+    ///
+    /// # Errors
+    /// The build failed.
+    pub fn door(&self, host: &Host, progress: &mut dyn Progress) -> Result<Installed> {
+        let (folder, keys) = (self.folder()?, self.keys()?);
+        let archives = self.cache.build(ARCHIVES, &keys.archives);
+        let log = self.log(&folder);
+        self.cache.install(&folder, progress, |folder, progress| {
+            progress.start(&format!("making the door of llama.cpp {}", self.short_commit()));
+            self.recipe.door(host, &archives, folder, &log, progress)?;
+            fixtures::write(&folder.join("made-of.txt"), keys.door.text())?;
+            progress.finish(&format!("log {}", log.display()));
+            Ok(())
+        })
+    }
+
+    fn archives(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
+        let missing = |refusal: Refusal| Error::new(refusal.to_string());
+        let cmake = self.tools.cmake.as_ref().ok_or_else(|| missing(Refusal::NoCmake))?;
+        let generator = self.tools.generator.as_ref().ok_or_else(|| missing(Refusal::NoGenerator))?;
+        let keys = self.keys()?;
+        let folder = self.cache.build(ARCHIVES, &keys.archives);
+        let log = self.log(&folder);
+        self.cache.install(&folder, progress, |folder, progress| {
+            progress.start(&format!(
+                "building llama.cpp {} ({}, {})",
+                self.short_commit(),
+                self.wanted.variant,
+                self.cpu()
+            ));
+            let with = With { cmake, generator, jobs: self.jobs(), log: &log };
+            self.recipe.archives(host, tree.path(), &with, folder, progress)?;
+            fixtures::write(&folder.join("made-of.txt"), keys.archives.text())?;
+            progress.finish(&format!("log {}", log.display()));
+            Ok(())
+        })
+    }
+
+    fn keys(&self) -> Result<&Keys> {
+        self.keys.as_ref().ok_or_else(|| Error::new(Refusal::NoCompiler.to_string()))
+    }
+
+    fn log(&self, folder: &Path) -> PathBuf {
+        self.cache.log(&folder.file_name().unwrap_or_default().to_string_lossy())
+    }
+
+    /// The first digits of the pinned commit.
+    pub fn short_commit(&self) -> &str {
+        &self.recipe.commit[..12]
+    }
+
+    fn cpu(&self) -> &'static str {
+        if self.recipe.native { "for this CPU" } else { "portable" }
+    }
+
+    fn jobs(&self) -> usize {
+        let asked = self.env.text("NUM_JOBS").ok().flatten().and_then(|jobs| jobs.parse().ok());
+        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
+    }
+}

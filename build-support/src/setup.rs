@@ -1,0 +1,154 @@
+//! Setting a machine up: fetch, unpack, build, each unless it is done. What `cargo xtask setup` and `infer setup` run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cache::Installed;
+use crate::choose::{Refusal, Source, Target, Variant, Wanted};
+use crate::door::shared_library;
+use crate::env::Env;
+use crate::error::{At, Error, Result};
+use crate::fetch::fetch;
+use crate::fixtures;
+use crate::host::Host;
+use crate::llama::Llama;
+use crate::pins::Pin;
+use crate::progress::Progress;
+use crate::tree;
+use crate::unpack::unpack;
+
+/// Sets llama.cpp up: tools that are missing, the patched source, the build, and the library where loading finds it.
+/// Returns that library's file, and whether anything was done.
+///
+/// # Errors
+/// Something could not be fetched or built.
+pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let wanted = Wanted { link: true, variant: Variant::from_env(env)? };
+    let mut llama = look(env, wanted)?;
+    let mut fresh = false;
+    loop {
+        fresh |= match llama.choose() {
+            Ok(Source::Built) => break,
+            Ok(Source::Archives) => llama.door(host, progress)?.fresh,
+            Ok(Source::Build(tree)) => llama.build(host, &tree, progress)?.fresh,
+            Ok(Source::Nothing | Source::System | Source::Prefix(_)) => {
+                return Err(Error::new("the environment names a ready library: there is nothing to set up"));
+            }
+            Err(Refusal::NoSource) => source(&llama, env, progress)?.fresh,
+            Err(Refusal::NoCmake) => tool("cmake", env, progress)?.fresh,
+            Err(Refusal::NoGenerator) => tool("ninja", env, progress)?.fresh,
+            Err(Refusal::NoCompiler) => {
+                return Err(Error::new(Refusal::NoCompiler.to_string())
+                    .with_help("install a C and a C++ compiler (gcc and g++, or clang), or name them in CC and CXX"));
+            }
+            Err(refusal) => return Err(Error::new(refusal.to_string())),
+        };
+        llama = look(env, wanted)?;
+    }
+    let library = publish(&llama)?;
+    Ok(Installed { path: library.path, fresh: fresh || library.fresh })
+}
+
+/// The faster of the two programs that can run cmake's output, fetched where a build is to come and there is none.
+///
+/// # Errors
+/// It could not be fetched.
+pub fn tool(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named(name)?);
+    let folder = cache.tool(name, &pin.version);
+    take(&pin, &pin.parts, &folder, env, progress, |_| Ok(()))
+}
+
+/// Brings a fixture into the cache, a model or the vocabularies, and returns its folder.
+///
+/// # Errors
+/// It could not be fetched.
+pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named(name)?);
+    take(&pin, &pin.parts, &fixtures::folder(&cache, &pin), env, progress, |_| Ok(()))
+}
+
+/// The whole upstream tree, for its own tools: patched like the one that is built.
+///
+/// # Errors
+/// It could not be fetched, or a patch does not apply.
+pub fn whole_tree(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named("llama")?);
+    let folder = cache.source(&format!("{}-whole", tree::name(&pin, Variant::Cpu)));
+    let parts = ["common", "tools", "vendor", "licenses", "app", "ggml/src/ggml-cpu"].map(str::to_owned);
+    let parts: Vec<String> = pin.parts.iter().cloned().chain(parts).collect();
+    take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin))
+}
+
+/// The source tree that is built, patched.
+///
+/// # Errors
+/// It could not be fetched, or a patch does not apply.
+pub fn source(llama: &Llama, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let variant = llama.wanted.variant;
+    let folder = llama.cache.source(&tree::name(&llama.pin, variant));
+    let parts = tree::parts(&llama.pin, variant);
+    take(&llama.pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &llama.pin))
+}
+
+fn look(env: &Env, wanted: Wanted) -> Result<Llama> {
+    Llama::look(env, wanted, Target::host(), None)
+}
+
+fn take(
+    pin: &Pin,
+    parts: &[String],
+    folder: &Path,
+    env: &Env,
+    progress: &mut dyn Progress,
+    finish: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Installed> {
+    let cache = crate::cache::Cache::from_env(env)?;
+    if folder.is_dir() {
+        return Ok(Installed { path: folder.to_owned(), fresh: false });
+    }
+    let archive = fetch(pin, env, &cache, progress)?;
+    cache.install(folder, progress, |folder, progress| {
+        progress.start(&format!("unpacking {} {}", pin.name, pin.version));
+        unpack(&archive, pin.origin, &pin.root, parts, folder)?;
+        finish(folder)?;
+        progress.finish("");
+        Ok(())
+    })
+}
+
+/// Puts the loadable library, and its hash, where loading looks for this commit and variant.
+fn publish(llama: &Llama) -> Result<Installed> {
+    let name = shared_library(&llama.target);
+    let from = llama.folder()?;
+    let commit = llama.pin.commit.as_deref().unwrap_or_default();
+    let to = llama.cache.loadable(commit, llama.wanted.variant.name());
+    let hash_name = format!("{name}.sha256");
+    let same = |file: &str| read(&from.join(file)).ok() == read(&to.join(file)).ok();
+    if to.join(&name).exists() && same(&hash_name) {
+        return Ok(Installed { path: to.join(&name), fresh: false });
+    }
+    let _lock = llama.cache.lock(&format!("llama-{commit}-{}", llama.wanted.variant), &mut crate::Silent)?;
+    fs::create_dir_all(&to).at("create", &to)?;
+    // The hash goes first: between the two renames a reader sees a library that is refused, never one that is wrong.
+    for file in [&hash_name, &name] {
+        let (beside, target) = (to.join(format!(".{file}")), to.join(file));
+        fs::copy(from.join(file), &beside).at("write", &beside)?;
+        fs::rename(&beside, &target).at("write", &target)?;
+    }
+    Ok(Installed { path: to.join(&name), fresh: true })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).at("read", path)
+}
+
+/// Where [`llama`] leaves the library, whether it is there or not.
+///
+/// # Errors
+/// There is no cache folder, or the variant asked for does not exist.
+pub fn library(env: &Env) -> Result<PathBuf> {
+    let cache = crate::cache::Cache::from_env(env)?;
+    let commit = Pin::named("llama")?.commit.unwrap_or_default();
+    Ok(cache.loadable(&commit, Variant::from_env(env)?.name()).join(shared_library(&Target::host())))
+}

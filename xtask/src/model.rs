@@ -1,0 +1,22 @@
+//! `cargo xtask model NAME`: where a model of the tests lies.
+
+use build_support::env::Env;
+use build_support::{fixtures, setup};
+
+use crate::Result;
+use crate::terminal::Terminal;
+
+/// Print the path of a cached model, fetching it if it is not there.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Its name: smollm2.
+    name: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result {
+    if fixtures::MODELS.contains(&arguments.name.as_str()) {
+        setup::fixture(&arguments.name, &Env::from_process(), &mut Terminal::default())?;
+    }
+    println!("{}", fixtures::model(&arguments.name)?.display());
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `cargo xtask setup`: brings what a machine lacks, once.
+
+use std::time::Instant;
+
+use build_support::cache::Installed;
+use build_support::env::Env;
+use build_support::{Host, fixtures, setup};
+use clap::ValueEnum;
+
+use crate::Result;
+use crate::terminal::Terminal;
+
+/// Bring what is missing into the native cache: tools, llama.cpp, the model, the tokenizer vectors.
+///
+/// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// Only these (several: --only llama --only smollm2); all of them but libclang by default.
+    #[arg(long, value_enum)]
+    only: Vec<Thing>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Thing {
+    /// The patched source, built into a library to link and one to load.
+    Llama,
+    /// SmolLM2-135M-Instruct, Q4_1: the model of the demo and the tests.
+    Smollm2,
+    /// llama.cpp's tokenizer vectors.
+    Vocabularies,
+    /// For `cargo xtask bindings`.
+    Libclang,
+}
+
+pub(crate) const ALL: &[Thing] = &[Thing::Smollm2, Thing::Vocabularies, Thing::Llama];
+
+pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
+    let things = if arguments.only.is_empty() { ALL } else { &arguments.only };
+    let begin = Instant::now();
+    if ensure(host, things)? {
+        eprintln!("set up in {:.0} s", begin.elapsed().as_secs_f64());
+    } else {
+        eprintln!("everything is there: nothing was fetched or built");
+    }
+    Ok(())
+}
+
+/// Brings `things`, and says whether any of it had to be brought.
+pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
+    let (env, mut terminal) = (Env::from_process(), Terminal::default());
+    let mut fresh = false;
+    for thing in things {
+        let Installed { fresh: made, .. } = match thing {
+            Thing::Llama => setup::llama(host, &env, &mut terminal)?,
+            Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], &env, &mut terminal)?,
+            Thing::Vocabularies => setup::fixture("vocabularies", &env, &mut terminal)?,
+            Thing::Libclang => setup::tool("libclang", &env, &mut terminal)?,
+        };
+        fresh |= made;
+    }
+    Ok(fresh)
+}
