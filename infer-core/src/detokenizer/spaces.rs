@@ -8,7 +8,7 @@
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cleaner {
     punctuation: Punctuation,
-    apostrophe: Apostrophe,
+    apostrophe: LoneApostrophe,
     contraction: Contraction,
 }
 
@@ -56,14 +56,14 @@ impl Punctuation {
 
 /// Takes away both spaces in ` ' `.
 #[derive(Clone, Debug, Default)]
-enum Apostrophe {
+enum LoneApostrophe {
     #[default]
     Text,
     Space,
     SpaceApostrophe,
 }
 
-impl Apostrophe {
+impl LoneApostrophe {
     fn push(&mut self, byte: u8, out: &mut impl FnMut(u8)) {
         *self = match (&*self, byte) {
             (Self::Text, b' ') => Self::Space,

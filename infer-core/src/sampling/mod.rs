@@ -18,10 +18,17 @@
 //! happened, given the same logits. The arithmetic is plain `f32` and `f64` in a fixed order, the exponential included,
 //! so it is also the same on every machine.
 
+mod draw;
+mod logit;
 pub(crate) mod params;
 mod penalties;
+mod row;
 mod sampler;
+#[cfg(test)]
+mod tests;
+mod truncation;
 mod uniform;
 
-pub use sampler::{Logit, Sampler};
+pub use logit::Logit;
+pub use sampler::Sampler;
 pub use uniform::uniform;

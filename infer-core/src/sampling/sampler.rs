@@ -1,5 +1,11 @@
-use super::{penalties::Window, uniform};
-use crate::{Error, ErrorKind, Result, Sampled, Sampling, Token};
+use super::{
+    Logit,
+    draw::{Peaked, Scratch},
+    penalties::Window,
+    row::{Peak, Softmax, runtime},
+    uniform,
+};
+use crate::{Error, Result, Sampled, Sampling, Token};
 
 /// Draws the tokens of one sequence.
 ///
@@ -22,20 +28,20 @@ use crate::{Error, ErrorKind, Result, Sampled, Sampling, Token};
 pub struct Sampler {
     sampling: Sampling,
     vocab: usize,
+    /// How long the prompt is.
     prompt: usize,
+    /// Up to which position the tokens are known.
     len: usize,
-    /// Only where penalties need it.
+    /// The tokens, where penalties look at them.
     window: Option<Window>,
-    adjusted: Vec<f32>,
-    candidates: Vec<(f32, u32)>,
 }
 
 impl Sampler {
     /// A sampler for a sequence that begins with `prompt`, or is about to. `vocab` is the length of a row of logits.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]) or a token of the
-    /// prompt outside the vocabulary.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]) or a token
+    /// of the prompt outside the vocabulary.
     pub fn new(sampling: &Sampling, prompt: &[Token], vocab: usize) -> Result<Self> {
         sampling.validate(vocab)?;
         if let Some(at) = prompt.iter().position(|token| token.index() >= vocab) {
@@ -50,8 +56,6 @@ impl Sampler {
             prompt: prompt.len(),
             len: prompt.len(),
             window: sampling.has_penalties().then(|| Window::new(sampling.penalty_window, prompt)),
-            adjusted: Vec::with_capacity(vocab),
-            candidates: Vec::with_capacity(vocab),
         })
     }
 
@@ -100,101 +104,94 @@ impl Sampler {
     /// Draws the token for `position`, the position it would take, from the logits that the position before it gave, and
     /// appends it to `out`.
     ///
+    /// A logit of positive infinity takes all; of several the token with the lowest id is drawn.
+    ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for a row that is not as long as the vocabulary, or a position beyond
-    /// the tokens [accepted](Self::accept). [`Runtime`](ErrorKind::Runtime) for logits that are not a number, or all
-    /// negative infinity, and when the bias forbids every token. `out` is then as it was.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a row that is not as long as the vocabulary, or a position
+    /// beyond the tokens [accepted](Self::accept). [`Runtime`](crate::ErrorKind::Runtime) for a logit that is not a
+    /// number, and where all are negative infinity or the bias forbids every token. `out` is then as it was.
     pub fn sample<L: Logit>(&mut self, logits: &[L], position: usize, out: &mut Vec<Sampled>) -> Result<()> {
-        if logits.len() != self.vocab {
-            return Err(Error::invalid_input(format!(
-                "a row of {} logits for a vocabulary of {}",
-                logits.len(),
-                self.vocab
-            )));
-        }
-        if position > self.len {
-            return Err(Error::invalid_input(format!(
-                "a token for position {position} of a sequence whose tokens are known up to {}",
-                self.len
-            )));
-        }
-        self.adjusted.clear();
-        self.adjusted.extend(logits.iter().map(|logit| logit.to_f32()));
-        if self.adjusted.iter().any(|logit| logit.is_nan()) {
-            return Err(Error::new(ErrorKind::Runtime, "a logit is not a number"));
-        }
-        let largest = |row: &[f32]| row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let raw_max = largest(&self.adjusted);
-        let raw_sum: f64 = self.adjusted.iter().map(|&logit| f64::from((logit - raw_max).exp())).sum();
-        for &(token, bias) in &self.sampling.logit_bias {
-            self.adjusted[token.index()] += bias;
-        }
-        if let Some(window) = &mut self.window {
-            window.penalise(position, &self.sampling, &mut self.adjusted);
-        }
-        let max = largest(&self.adjusted);
-        if max == f32::NEG_INFINITY {
-            return Err(Error::new(ErrorKind::Runtime, "every token is forbidden"));
-        }
-        self.candidates.clear();
-        self.candidates.extend(self.adjusted.iter().copied().zip(0..));
-        self.candidates.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.truncate_candidates();
-        let token = self.draw(position);
-        let logprob = f64::from(logits[token.index()].to_f32() - raw_max) - raw_sum.ln();
-        out.push(Sampled::new(token, logprob as f32));
+        let sampled = Scratch::with(|Scratch { wide, adjusted, pool }| {
+            let row = self.row(logits, position, wide)?;
+            let model = Softmax::of(row)?;
+            let token = match self.adjust(row, model, position, adjusted)? {
+                Choice::One(token) => token,
+                Choice::Draw(logits) => pool.draw(logits, &self.sampling, self.uniform(position))?,
+            };
+            Ok(Sampled::new(token, model.logprob(row[token.index()])))
+        })?;
+        out.push(sampled);
         Ok(())
     }
 
-    fn truncate_candidates(&mut self) {
-        let Sampling { top_k, top_p, min_p, .. } = self.sampling;
-        let max = self.candidates[0].0;
-        if top_k > 0 {
-            self.candidates.truncate(top_k);
-        }
-        let mass: f64 = self.candidates.iter().map(|&(logit, _)| f64::from((logit - max).exp())).sum();
-        let mut seen = 0.0;
-        let nucleus = self.candidates.iter().position(|&(logit, _)| {
-            seen += f64::from((logit - max).exp());
-            seen >= mass * f64::from(top_p)
-        });
-        if top_p < 1.0 {
-            self.candidates.truncate(nucleus.map_or(usize::MAX, |last| last + 1));
-        }
-        if min_p > 0.0 {
-            self.candidates.retain(|&(logit, _)| logit >= max + min_p.ln());
-        }
+    /// Every token that [`sample`](Self::sample) can draw for `position` with its probability, the most probable first,
+    /// in place of what `out` held. Greedy, that is one.
+    ///
+    /// # Errors
+    /// Those of [`sample`](Self::sample); `out` is then empty.
+    pub fn distribution<L: Logit>(&mut self, logits: &[L], position: usize, out: &mut Vec<(Token, f32)>) -> Result<()> {
+        out.clear();
+        Scratch::with(|Scratch { wide, adjusted, pool }| {
+            let row = self.row(logits, position, wide)?;
+            match self.adjust(row, Softmax::of(row)?, position, adjusted)? {
+                Choice::One(token) => out.push((token, 1.0)),
+                Choice::Draw(logits) => pool.distribution(logits, &self.sampling, out)?,
+            }
+            Ok(())
+        })
     }
 
-    fn draw(&self, position: usize) -> Token {
-        if self.sampling.is_greedy() {
-            return Token(self.candidates[0].1);
+    fn row<'r, L: Logit>(&self, logits: &'r [L], position: usize, wide: &'r mut Vec<f32>) -> Result<&'r [f32]> {
+        let (len, vocab, known) = (logits.len(), self.vocab, self.len);
+        if len != vocab {
+            return Err(Error::invalid_input(format!("a row of {len} logits, the vocabulary has {vocab} tokens")));
         }
-        let max = self.candidates[0].0;
-        let weight = |logit: f32| f64::from(((logit - max) / self.sampling.temperature).exp());
-        let mut left =
-            self.candidates.iter().map(|&(logit, _)| weight(logit)).sum::<f64>() * f64::from(self.uniform(position));
-        let chosen = self.candidates.iter().find(|&&(logit, _)| {
-            left -= weight(logit);
-            left < 0.0
-        });
-        Token(chosen.unwrap_or(&self.candidates[0]).1)
+        if position > known {
+            return Err(Error::invalid_input(format!(
+                "a draw for position {position} of a sequence whose tokens are known up to {known}; accept what was fed"
+            )));
+        }
+        Ok(L::wide(logits, wide))
+    }
+
+    /// Adds bias and penalties.
+    fn adjust<'r>(
+        &mut self,
+        row: &'r [f32],
+        model: Softmax,
+        position: usize,
+        adjusted: &'r mut Vec<f32>,
+    ) -> Result<Choice<'r>> {
+        let plain = self.window.is_none() && self.sampling.logit_bias.is_empty();
+        let (row, peak, sum) = if plain {
+            (row, model.peak, Some(model.sum))
+        } else {
+            adjusted.clear();
+            adjusted.extend_from_slice(row);
+            self.add_bias(adjusted);
+            if let Some(window) = &mut self.window {
+                window.penalise(position, &self.sampling, adjusted);
+            }
+            let forbidden = || runtime("the logit bias forbids every token that the model does not".into());
+            (&**adjusted, Peak::of(adjusted).ok_or_else(forbidden)?, None)
+        };
+        if self.sampling.is_greedy() || peak.logit == f32::INFINITY {
+            return Ok(Choice::One(Token(peak.at as u32)));
+        }
+        Ok(Choice::Draw(Peaked { row, peak: peak.logit, sum }))
+    }
+
+    fn add_bias(&self, logits: &mut [f32]) {
+        for &(token, bias) in &self.sampling.logit_bias {
+            let logit = &mut logits[token.index()];
+            // Forbidding wins over a logit of positive infinity; their sum would not be a number.
+            *logit = if bias == f32::NEG_INFINITY { bias } else { *logit + bias };
+        }
     }
 }
 
-/// A number type that logits come in: `f32`, and with feature `half` its `f16` and `bf16`. Sealed.
-pub trait Logit: sealed::Number {}
-
-impl Logit for f32 {}
-
-mod sealed {
-    pub trait Number: Copy {
-        fn to_f32(self) -> f32;
-    }
-
-    impl Number for f32 {
-        fn to_f32(self) -> f32 {
-            self
-        }
-    }
+/// Whether there is anything to draw.
+enum Choice<'r> {
+    One(Token),
+    Draw(Peaked<'r>),
 }

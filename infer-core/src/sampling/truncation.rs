@@ -1,0 +1,198 @@
+//! Which tokens may be drawn.
+//!
+//! Tokens have one order, the most probable first, and each step keeps a prefix of it. So none needs the whole row
+//! sorted: top-k and top-p find where they cut by partial selection.
+
+use super::row::exp;
+
+/// A token and its logit as one number: the better candidate is the greater. Of equal logits the lower id is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate(u64);
+
+impl Candidate {
+    pub(super) fn new(id: u32, logit: f32) -> Self {
+        // Adding 0 makes one zero of the two; then the bits of an f32 are in the order of the numbers, the negative
+        // ones backwards.
+        let bits = (logit + 0.0).to_bits();
+        let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+        Self(u64::from(ordered) << 32 | u64::from(!id))
+    }
+
+    pub(super) fn id(self) -> u32 {
+        !(self.0 as u32)
+    }
+
+    pub(super) fn logit(self) -> f32 {
+        let ordered = (self.0 >> 32) as u32;
+        f32::from_bits(if ordered >> 31 == 0 { !ordered } else { ordered ^ 1 << 31 })
+    }
+}
+
+/// Tokens are passed over in groups of this many, where none of them counts.
+const GROUP: usize = 32;
+
+/// Puts the tokens whose logit is at least `least` into `list`, by id; never those of negative infinity.
+pub(super) fn at_least(row: &[f32], least: f32, list: &mut Vec<Candidate>) {
+    let counts = |logit: f32| logit >= least && logit > f32::NEG_INFINITY;
+    list.clear();
+    for (first, group) in (0..).step_by(GROUP).zip(row.chunks(GROUP)) {
+        if has_any(group, counts) {
+            let counted = (first..).zip(group).filter(|&(_, &logit)| counts(logit));
+            list.extend(counted.map(|(id, &logit)| Candidate::new(id, logit)));
+        }
+    }
+}
+
+/// Puts the `k` best tokens into `list`, in no order; never those of negative infinity.
+pub(super) fn top_k(row: &[f32], k: usize, list: &mut Vec<Candidate>) {
+    /// Room for candidates beyond k: the more, the less often they are thinned out.
+    const SPARE: usize = 512;
+    let full = k.saturating_add(k.max(SPARE));
+    // Equal to the k-th best so far does not count: ids only rise.
+    let mut least = f32::NEG_INFINITY;
+    list.clear();
+    for (first, group) in (0..).step_by(GROUP).zip(row.chunks(GROUP)) {
+        if !has_any(group, |logit| logit > least) {
+            continue;
+        }
+        for (id, &logit) in (first..).zip(group) {
+            if logit > least {
+                list.push(Candidate::new(id, logit));
+            }
+            if list.len() == full {
+                keep_best(list, k);
+                least = list[k - 1].logit();
+            }
+        }
+    }
+    keep_best(list, k);
+}
+
+/// Written without a way out early, so that it becomes vector code.
+fn has_any(group: &[f32], counts: impl Fn(f32) -> bool) -> bool {
+    group.iter().fold(false, |any, &logit| any | counts(logit))
+}
+
+/// Keeps the `k` best, the worst of them last, the others in no order.
+fn keep_best(list: &mut Vec<Candidate>, k: usize) {
+    if k < list.len() {
+        list.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
+        list.truncate(k);
+    }
+}
+
+/// Keeps the fewest best candidates whose masses, exp(logit − peak), add up to `target`, in no order.
+///
+/// It looks for the cut by halving, after a few small steps for the usual case that it is near the top: each half is
+/// selected, not sorted, and added up.
+pub(super) fn top_mass(list: &mut Vec<Candidate>, peak: f32, target: f64) {
+    const FIRST: usize = 64;
+    const GROWTH: usize = 8;
+    let mass = |list: &[Candidate]| list.iter().map(|candidate| f64::from(exp(candidate.logit() - peak))).sum::<f64>();
+    // The first `from` are the best ones and too few; the first `to` are the best ones and enough, or all there are.
+    let (mut from, mut to, mut before, mut step) = (0, list.len(), 0.0, FIRST);
+    while to - from > 1 {
+        let half = step.min((to - from) / 2);
+        step = step.saturating_mul(GROWTH);
+        let (better, _, _) = list[from..to].select_nth_unstable_by(half, |a, b| b.cmp(a));
+        let sum = before + mass(better);
+        if sum >= target {
+            to = from + half;
+        } else {
+            (from, before) = (from + half, sum);
+        }
+    }
+    list.truncate(to);
+}
+
+/// Keeps the candidates whose logit is at least `least`.
+pub(super) fn keep_at_least(list: &mut Vec<Candidate>, least: f32) {
+    list.retain(|candidate| candidate.logit() >= least);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Many equal logits, both zeros and both infinities.
+    fn row() -> impl Strategy<Value = Vec<f32>> {
+        let logit = prop_oneof![
+            4 => -20f32..20.0,
+            4 => (-3i8..3).prop_map(f32::from),
+            1 => Just(-0.0),
+            1 => Just(f32::NEG_INFINITY),
+        ];
+        prop::collection::vec(logit, 1..2000)
+    }
+
+    /// All tokens that may be drawn at all, the best first, by a plain sort.
+    fn sorted(row: &[f32]) -> Vec<(u32, f32)> {
+        let mut all: Vec<_> = (0..).zip(row.iter().copied()).filter(|&(_, logit)| logit > f32::NEG_INFINITY).collect();
+        all.sort_by(|a, b| b.1.partial_cmp(&a.1).unwrap().then(a.0.cmp(&b.0)));
+        all
+    }
+
+    fn ids(list: &[Candidate]) -> Vec<u32> {
+        let mut list = list.to_vec();
+        list.sort_by(|a, b| b.cmp(a));
+        list.iter().map(|candidate| candidate.id()).collect()
+    }
+
+    fn best(sorted: &[(u32, f32)], count: usize) -> Vec<u32> {
+        sorted.iter().take(count).map(|&(id, _)| id).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_candidate_is_its_token_and_logit(id in any::<u32>(), logit in any::<f32>()) {
+            prop_assume!(!logit.is_nan());
+            let candidate = Candidate::new(id, logit);
+            prop_assert_eq!(candidate.id(), id);
+            prop_assert_eq!(candidate.logit(), logit);
+        }
+
+        #[test]
+        fn top_k_keeps_the_k_best(row in row(), k in 1usize..700) {
+            let mut list = Vec::new();
+            top_k(&row, k, &mut list);
+            prop_assert_eq!(ids(&list), best(&sorted(&row), k));
+        }
+
+        #[test]
+        fn at_least_keeps_a_prefix_by_id(row in row(), least in prop_oneof![-20f32..20.0, Just(0.0), Just(f32::NEG_INFINITY)]) {
+            let (sorted, mut list) = (sorted(&row), Vec::new());
+            at_least(&row, least, &mut list);
+            prop_assert!(list.is_sorted_by_key(|candidate| candidate.id()));
+            let count = sorted.iter().filter(|&&(_, logit)| logit >= least).count();
+            prop_assert_eq!(ids(&list), best(&sorted, count));
+        }
+
+        #[test]
+        fn top_mass_keeps_the_fewest_that_suffice(row in row(), share in prop_oneof![0f64..=1.0, Just(0.0), Just(1.0)]) {
+            let (sorted, mut list) = (sorted(&row), Vec::new());
+            prop_assume!(!sorted.is_empty());
+            let peak = sorted[0].1;
+            let masses: Vec<f64> = sorted.iter().map(|&(_, logit)| f64::from(exp(logit - peak))).collect();
+            let target = share * masses.iter().sum::<f64>();
+            at_least(&row, f32::NEG_INFINITY, &mut list);
+            top_mass(&mut list, peak, target);
+            // Sums in another order differ in the last bits, and with them the cut where it is a hair's breadth away.
+            let kept: f64 = masses[..list.len()].iter().sum();
+            let slack = 1e-12 * kept;
+            prop_assert_eq!(ids(&list), best(&sorted, list.len()));
+            prop_assert!(kept >= target - slack);
+            prop_assert!(list.len() == 1 || kept - masses[list.len() - 1] < target + slack);
+        }
+    }
+
+    #[test]
+    fn nothing_to_keep() {
+        let mut list = vec![Candidate::new(1, 1.0)];
+        top_k(&[f32::NEG_INFINITY; 3], 2, &mut list);
+        assert!(list.is_empty());
+        top_mass(&mut list, 0.0, 0.5);
+        at_least(&[], 0.0, &mut list);
+        assert!(list.is_empty());
+    }
+}
