@@ -221,6 +221,12 @@ impl Header {
         info
     }
 
+    /// Lets go of arrays of more than 1,024 elements: the vocabulary, mostly.
+    pub(crate) fn forget_large(&mut self) {
+        self.metadata.retain(|(_, value)| !matches!(value, Value::Array(array) if array.len() > 1024));
+        self.metadata.shrink_to_fit();
+    }
+
     /// Entries of the vocabulary: the token list's, or what stands in for one.
     fn vocab(&self) -> Option<usize> {
         if let Some(tokens) = self.value("tokenizer.ggml.tokens").and_then(Value::as_strings) {

@@ -14,6 +14,7 @@ mod value;
 pub use check::Purpose;
 pub use dtype::DType;
 pub use header::{Header, Part, Tensor, Weights};
+pub(crate) use split::{complete, refuse as refuse_split};
 pub use value::{Array, Strings, Value};
 
 use infer_core::{Error, ErrorKind, Result};
@@ -34,7 +35,7 @@ use std::{
 pub fn open(path: impl AsRef<Path>) -> Result<Header> {
     let path = path.as_ref();
     let header = read(open_file(path)?, path)?;
-    split::complete(header)
+    complete(header)
 }
 
 /// Reads the header of one file from its beginning, whatever position it is at. `name` is what errors call it.

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Reads the other parts of a model of which `header` is the first, if there are others.
-pub(super) fn complete(mut header: Header) -> Result<Header> {
+pub(crate) fn complete(mut header: Header) -> Result<Header> {
     let path = header.parts[0].path.clone();
     let count = count(&header)?;
     if count <= 1 {

@@ -18,7 +18,8 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<()> {
     let mut total = 0_u64;
     for tensor in header.tensors() {
         let dtype = tensor.dtype();
-        if !dtype.is_weight() && !(dtype == DType::I32 && is_table(tensor.name())) {
+        let table = dtype == DType::I32 && is_table(tensor.name());
+        if !dtype.is_weight() && !table {
             return refuse(tensor, format!("{dtype} is no format for weights"));
         }
         if dtype != DType::F32 && wants_floats(tensor.name()) {

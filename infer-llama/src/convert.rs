@@ -1,0 +1,62 @@
+//! llama.cpp's enums and ours.
+
+use crate::{
+    devices::DeviceKind,
+    options::{KvType, LoadMode, ModelOptions},
+    raw::{Family, KvFormat, ModelParams},
+};
+use infer_core::VocabKind;
+use infer_sys::llama::bindings::{
+    GGML_BACKEND_DEVICE_TYPE_ACCEL, GGML_BACKEND_DEVICE_TYPE_CPU, GGML_BACKEND_DEVICE_TYPE_GPU,
+    GGML_BACKEND_DEVICE_TYPE_IGPU,
+};
+
+pub(crate) fn vocab_kind(family: Family) -> VocabKind {
+    match family {
+        // Unigram vocabularies mark spaces as SentencePiece's own do.
+        Family::SentencePiece | Family::Unigram => VocabKind::Spm,
+        Family::BytePair => VocabKind::Bpe,
+        Family::WordPiece => VocabKind::WordPiece,
+        Family::None | Family::Other => VocabKind::Other,
+    }
+}
+
+pub(crate) fn device_kind(kind: i32) -> DeviceKind {
+    match u32::try_from(kind) {
+        Ok(GGML_BACKEND_DEVICE_TYPE_CPU) => DeviceKind::Cpu,
+        Ok(GGML_BACKEND_DEVICE_TYPE_GPU) => DeviceKind::Gpu,
+        Ok(GGML_BACKEND_DEVICE_TYPE_IGPU) => DeviceKind::IntegratedGpu,
+        Ok(GGML_BACKEND_DEVICE_TYPE_ACCEL) => DeviceKind::Accelerator,
+        _ => DeviceKind::Other,
+    }
+}
+
+pub(crate) fn kv_format(kind: KvType) -> KvFormat {
+    match kind {
+        KvType::F32 => KvFormat::F32,
+        KvType::F16 => KvFormat::F16,
+        KvType::Bf16 => KvFormat::BF16,
+        KvType::Q8_0 => KvFormat::Q8_0,
+    }
+}
+
+/// Bytes that 32 numbers take.
+pub(crate) fn kv_bytes_of_32(kind: KvType) -> u64 {
+    match kind {
+        KvType::F32 => 128,
+        KvType::F16 | KvType::Bf16 => 64,
+        // With a 16-bit scale.
+        KvType::Q8_0 => 34,
+    }
+}
+
+pub(crate) fn model_params(options: &ModelOptions, can_map: bool) -> ModelParams {
+    ModelParams {
+        gpu_layers: options.gpu_layers,
+        mapped: can_map && options.load_mode != LoadMode::Copied,
+        locked: options.load_mode == LoadMode::Locked,
+        vocab_only: options.vocab_only,
+        check_tensors: options.check_tensors,
+        repack: options.repack,
+    }
+}

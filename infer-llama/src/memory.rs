@@ -1,0 +1,177 @@
+//! How much memory there is, and how much a session takes.
+//!
+//! llama.cpp fills a KV cache with zeros when it makes it. One that does not fit is not an error there: the kernel ends the
+//! process. So what a session takes is computed beforehand and compared.
+
+use crate::{
+    gguf::{Header, Value},
+    threads::{field, groups},
+};
+use std::fmt;
+
+/// Bytes this process can still fill, and what sets the limit. `None` where the system does not say.
+#[must_use]
+pub fn available_memory() -> Option<Available> {
+    let limits = [machine(), address_space()].into_iter().flatten().chain(cgroups());
+    limits.min_by_key(|available| available.bytes)
+}
+
+/// Memory that can still be filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Available {
+    /// How many bytes.
+    pub bytes: u64,
+    /// What does not let it be more, in words.
+    pub limit: &'static str,
+}
+
+fn machine() -> Option<Available> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    Some(Available { bytes: kilobytes(field(&meminfo, "MemAvailable:")?)?, limit: "the machine's memory" })
+}
+
+fn address_space() -> Option<Available> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // "Max address space         unlimited            unlimited            bytes"
+    let limit: u64 = field(&limits, "Max address space")?.split_whitespace().next()?.parse().ok()?;
+    let used = kilobytes(field(&status, "VmSize:")?)?;
+    Some(Available { bytes: limit.saturating_sub(used), limit: "the limit of the address space (RLIMIT_AS)" })
+}
+
+fn cgroups() -> impl Iterator<Item = Available> {
+    groups("memory").into_iter().filter_map(|group| {
+        let read = |name| std::fs::read_to_string(group.path.join(name)).ok();
+        let (max, used) = if group.unified {
+            (read("memory.max")?, read("memory.current")?)
+        } else {
+            (read("memory.limit_in_bytes")?, read("memory.usage_in_bytes")?)
+        };
+        let left = left_in_group(&max, &used, &read("memory.stat").unwrap_or_default())?;
+        Some(Available { bytes: left, limit: "the cgroup's memory limit" })
+    })
+}
+
+/// What a cgroup leaves. Pages of files count as used and are given up when memory is wanted: mapped weights are such.
+fn left_in_group(max: &str, used: &str, stat: &str) -> Option<u64> {
+    // "max" in version 2; in version 1 no limit is a number near 2^63.
+    let max: u64 = max.trim().parse().ok().filter(|&max| max < 1 << 62)?;
+    let used: u64 = used.trim().parse().ok()?;
+    let pages = |name: &str| field(stat, name).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
+    let files = pages("inactive_file ").saturating_add(pages("active_file "));
+    Some(max.saturating_sub(used.saturating_sub(files)))
+}
+
+/// `"12345 kB"` in bytes.
+fn kilobytes(text: &str) -> Option<u64> {
+    text.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The dimensions of a model, as far as a session's memory goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dims {
+    /// Key/value heads of all layers together.
+    kv_heads: u64,
+    key: u64,
+    value: u64,
+    /// Numbers in the largest intermediate results for one token.
+    token: u64,
+    vocab: u64,
+}
+
+/// The shape of a session, as far as memory goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Positions of all sequences; a multiple of 256.
+    pub(crate) cells: u64,
+    /// Sequences that may want logits in one pass.
+    pub(crate) sequences: u64,
+    /// Tokens computed at once.
+    pub(crate) micro_batch: u64,
+    /// Bytes that 32 numbers take, in keys and in values.
+    pub(crate) kv_bytes_of_32: (u64, u64),
+}
+
+/// What a session takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// Keys and values. Exact where all layers keep every position, which they do here also under a sliding window.
+    pub(crate) kv: u64,
+    /// Intermediate results and logits: an estimate from below, of the largest tensors of a pass.
+    pub(crate) compute: u64,
+}
+
+impl Dims {
+    pub(crate) fn of(header: &Header) -> Self {
+        let number = |name| header.field(name).and_then(Value::as_u64);
+        let width = number("embedding_length").unwrap_or(0);
+        let heads = header.per_layer("attention.head_count").unwrap_or_default();
+        let kv_heads = header.per_layer("attention.head_count_kv");
+        let even = width.checked_div(heads.first().copied().unwrap_or(0)).unwrap_or(0);
+        let feed_forward = header.per_layer("feed_forward_length").and_then(|all| all.into_iter().max()).unwrap_or(0);
+        Self {
+            kv_heads: kv_heads.as_ref().unwrap_or(&heads).iter().fold(0, |sum: u64, &heads| sum.saturating_add(heads)),
+            key: number("attention.key_length").unwrap_or(even),
+            value: number("attention.value_length").unwrap_or(even),
+            token: width.saturating_mul(4).saturating_add(feed_forward.saturating_mul(2)),
+            vocab: header.info().vocab as u64,
+        }
+    }
+
+    /// Saturates rather than overflows: what does not fit in 2^64 bytes fits nowhere.
+    pub(crate) fn need(self, shape: Shape) -> Need {
+        let (keys, values) = shape.kv_bytes_of_32;
+        let bytes = |length: u64, of_32: u64| self.kv_heads.saturating_mul(length).saturating_mul(of_32) / 32;
+        let position = bytes(self.key, keys).saturating_add(bytes(self.value, values));
+        // Logits twice: where they are computed, and where they are handed out.
+        let logits = self.vocab.saturating_mul(shape.sequences).saturating_mul(2);
+        let numbers = self.token.saturating_mul(shape.micro_batch).saturating_add(logits);
+        Need { kv: position.saturating_mul(shape.cells), compute: numbers.saturating_mul(4) }
+    }
+}
+
+impl Need {
+    pub(crate) fn total(self) -> u64 {
+        self.kv.saturating_add(self.compute)
+    }
+}
+
+/// Bytes as people read them.
+pub(crate) struct Size(pub(crate) u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            large @ 0x4000_0000.. => write!(f, "{:.1} GiB", large as f64 / f64::from(1 << 30)),
+            small => write!(f, "{:.1} MiB", small as f64 / f64::from(1 << 20)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_pages_of_a_group_can_be_had() {
+        let stat = "anon 100\nfile 900\ninactive_file 600\nactive_file 200\nshmem 0\n";
+        assert_eq!(left_in_group("1000\n", "950\n", stat), Some(850));
+        assert_eq!(left_in_group("1000", "2000", ""), Some(0));
+        assert_eq!(left_in_group("max", "950", stat), None);
+        assert_eq!(left_in_group("9223372036854771712", "950", stat), None);
+    }
+
+    #[test]
+    fn kilobytes_of_proc() {
+        assert_eq!(kilobytes("8041232 kB"), Some(8_041_232 * 1024));
+        assert_eq!(kilobytes("8041232"), None);
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        if cfg!(target_os = "linux") {
+            assert!(available_memory().is_some_and(|available| available.bytes > 0));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! An open model file.
+
+use crate::{
+    Llama, ModelOptions, Session, SessionOptions, Tokenizer, convert,
+    error::{BACKEND, about_file},
+    gguf::{self, Header, Purpose},
+    memory::Dims,
+    raw::{self, Source},
+};
+use infer_core::{Error, ErrorKind, ModelInfo, Result};
+use std::{ffi::CString, fmt, fs::File, ops::ControlFlow, path::Path, sync::Arc};
+
+/// An open model. Cheap to clone; its weights are shared by all its sessions, and freed when the last of these and of its clones
+/// is gone.
+///
+/// It is `Send + Sync`: the library does not change a model once it is loaded. Sessions of one model run on several
+/// threads at the same time.
+#[derive(Clone)]
+pub struct Model {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    info: Arc<ModelInfo>,
+    header: Header,
+    dims: Dims,
+    facts: raw::Facts,
+    tokenizer: Tokenizer,
+    vocab_only: bool,
+    /// Positions there is a learned embedding for: beyond them the library reads outside a tensor.
+    positions: Option<usize>,
+    raw: Arc<raw::Model>,
+}
+
+impl Model {
+    /// Opens the model at `path`; of a split model, the path of its first file.
+    ///
+    /// The header is checked first ([`Header::check`]). A single file is opened once: what was checked is what is loaded, also
+    /// when the path names another file meanwhile.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io) when a file cannot be opened or read; [`InvalidModel`](ErrorKind::InvalidModel), with the
+    /// file's name, when it is not a model this library can load; with what the library logged where it was the one that refused.
+    pub fn open(llama: &Llama, path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(llama, path, &ModelOptions::default())
+    }
+
+    /// Opens the model at `path` as the options say.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_with(llama: &Llama, path: impl AsRef<Path>, options: &ModelOptions) -> Result<Self> {
+        Self::open_watched(llama, path, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Opens the model at `path` and tells how far it is: `watch` is called on this thread with a share from 0 to 1, and ends
+    /// the load by answering [`Break`](ControlFlow::Break).
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); [`Cancelled`](ErrorKind::Cancelled) when `watch` ended it.
+    ///
+    /// # Panics
+    /// When `watch` panics: its panic goes on here, after the load was ended in order.
+    pub fn open_watched(
+        llama: &Llama,
+        path: impl AsRef<Path>,
+        options: &ModelOptions,
+        watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        let path = path.as_ref();
+        let file = gguf::open_file(path)?;
+        let header = gguf::complete(gguf::read(&file, path)?)?;
+        header.check(purpose(options))?;
+        if header.parts().len() > 1 {
+            let paths = header.parts().iter().map(|part| c_path(part.path())).collect::<Result<Vec<_>>>()?;
+            return Self::load(llama, &Source::Parts(&paths), header, options, watch);
+        }
+        Self::load_file(llama, &file, header, options, watch)
+    }
+
+    /// Opens the model in a file that is open already, from its beginning. `name` is what errors call it.
+    ///
+    /// The file's position is moved, so nothing else may read through this handle or a clone of it meanwhile. Once the model is
+    /// open it does not need the handle.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); [`Unsupported`](ErrorKind::Unsupported) for the file of a split model, which does not say
+    /// where the others are.
+    pub fn from_file(llama: &Llama, file: &File, name: impl AsRef<Path>, options: &ModelOptions) -> Result<Self> {
+        let header = gguf::read(file, name)?;
+        gguf::refuse_split(&header)?;
+        header.check(purpose(options))?;
+        Self::load_file(llama, file, header, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    #[cfg(unix)]
+    fn load_file(
+        llama: &Llama,
+        file: &File,
+        header: Header,
+        options: &ModelOptions,
+        watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        let file = std::os::fd::AsFd::as_fd(file);
+        Self::load(llama, &Source::File(file), header, options, watch)
+    }
+
+    #[cfg(not(unix))]
+    fn load_file(
+        llama: &Llama,
+        _: &File,
+        header: Header,
+        options: &ModelOptions,
+        watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        let path = c_path(header.parts()[0].path())?;
+        Self::load(llama, &Source::Path(&path), header, options, watch)
+    }
+
+    fn load(
+        llama: &Llama,
+        source: &Source<'_>,
+        mut header: Header,
+        options: &ModelOptions,
+        watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
+    ) -> Result<Self> {
+        let name = header.parts()[0].path().display().to_string();
+        let params = convert::model_params(options, llama.door.supports_mmap());
+        let mut progress = raw::Progress::new(watch);
+        let loaded = raw::Model::load(llama.door, source, params, &mut progress);
+        progress.resume_panic();
+        if progress.was_stopped() {
+            let message = format!("loading {name} was stopped by whoever watches it");
+            return Err(Error::new(ErrorKind::Cancelled, message).with_backend(BACKEND));
+        }
+        let raw = loaded.map_err(|error| about_file(error, &name))?;
+
+        let space_prefix = match header.value("tokenizer.ggml.add_space_prefix") {
+            Some(&gguf::Value::Bool(on)) => Some(on),
+            _ => None,
+        };
+        let tokenizer = Tokenizer::new(raw.clone(), space_prefix, &name)?;
+        let positions = header.tensor("position_embd.weight").and_then(|table| table.shape().get(1).copied());
+        let (info, dims) = (header.info(), Dims::of(&header));
+        // The vocabulary is in the tokenizer; there is no need for it twice.
+        header.forget_large();
+        Ok(Self {
+            inner: Arc::new(Inner {
+                info: Arc::new(info),
+                header,
+                dims,
+                facts: raw.facts()?,
+                tokenizer,
+                vocab_only: options.vocab_only,
+                positions: positions.and_then(|rows| usize::try_from(rows).ok()),
+                raw,
+            }),
+        })
+    }
+
+    /// What the file says of itself, in the words all backends share.
+    #[must_use]
+    pub fn info(&self) -> &Arc<ModelInfo> {
+        &self.inner.info
+    }
+
+    /// The header of the file: every metadata field, and the list of tensors. Arrays of more than 1,024 elements, such as the
+    /// vocabulary, are left out.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.inner.header
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.inner.tokenizer
+    }
+
+    /// Makes a session.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for options out of range; [`OutOfMemory`](ErrorKind::OutOfMemory) when it does
+    /// not fit the memory there is, before any is taken; [`Unsupported`](ErrorKind::Unsupported) for a model that is not a
+    /// decoder of text, or was opened for its vocabulary only; [`Runtime`](ErrorKind::Runtime) with what the library said.
+    pub fn session(&self, options: &SessionOptions) -> Result<Session> {
+        Session::new(self, options)
+    }
+
+    pub(crate) fn raw(&self) -> &Arc<raw::Model> {
+        &self.inner.raw
+    }
+
+    pub(crate) fn facts(&self) -> raw::Facts {
+        self.inner.facts
+    }
+
+    pub(crate) fn dims(&self) -> Dims {
+        self.inner.dims
+    }
+
+    /// Whether there are weights to compute with.
+    pub(crate) fn is_vocab_only(&self) -> bool {
+        self.inner.vocab_only
+    }
+
+    /// Positions beyond which the model cannot compute at all.
+    pub(crate) fn positions(&self) -> Option<usize> {
+        self.inner.positions
+    }
+}
+
+impl infer_core::Model for Model {
+    fn info(&self) -> &Arc<ModelInfo> {
+        self.info()
+    }
+
+    fn tokenizer(&self) -> Arc<dyn infer_core::Tokenizer> {
+        Arc::new(self.tokenizer().clone())
+    }
+
+    fn session(&self, options: &infer_core::SessionOptions) -> Result<Box<dyn infer_core::Session>> {
+        Ok(Box::new(self.session(&options.clone().into())?))
+    }
+}
+
+fn purpose(options: &ModelOptions) -> Purpose {
+    if options.vocab_only { Purpose::Vocab } else { Purpose::Model }
+}
+
+/// A path as C takes it: its bytes on Unix, UTF-8 elsewhere.
+fn c_path(path: &Path) -> Result<CString> {
+    #[cfg(unix)]
+    let bytes = Some(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()));
+    #[cfg(not(unix))]
+    let bytes = path.to_str().map(str::as_bytes);
+    bytes
+        .and_then(|bytes| CString::new(bytes).ok())
+        .ok_or_else(|| Error::invalid_input(format!("the path {} cannot be handed to the library", path.display())))
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model")
+            .field("file", &self.inner.header.parts()[0].path())
+            .field("info", &self.inner.info.description)
+            .finish_non_exhaustive()
+    }
+}

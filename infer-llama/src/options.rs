@@ -1,0 +1,246 @@
+//! What can be chosen when a library, a model or a session is opened.
+
+use infer_core::SessionOptions as CommonOptions;
+
+/// Where the shared library is looked for.
+#[cfg(feature = "load")]
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions(infer_sys::LoadOptions);
+
+#[cfg(feature = "load")]
+impl LoadOptions {
+    /// First the file that the environment variable `INFER_LLAMA_LIBRARY` names, then the cache that `infer setup` fills, then
+    /// beside the program. Never the current folder; and with raised privileges only a path given in code.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This file and no other. The path must be absolute.
+    #[must_use]
+    pub fn with_path(self, path: impl Into<std::path::PathBuf>) -> Self {
+        Self(self.0.with_path(path))
+    }
+
+    /// A library built as this variant: `cpu`, `vulkan`, ….
+    #[must_use]
+    pub fn with_variant(self, variant: impl Into<String>) -> Self {
+        Self(self.0.with_variant(variant))
+    }
+
+    /// This folder as the cache. The path must be absolute.
+    #[must_use]
+    pub fn with_cache(self, folder: impl Into<std::path::PathBuf>) -> Self {
+        Self(self.0.with_cache(folder))
+    }
+
+    pub(crate) fn as_sys(&self) -> &infer_sys::LoadOptions {
+        &self.0
+    }
+}
+
+/// How a model is loaded. The default: its weights mapped, as many layers as fit on a device, where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelOptions {
+    /// Only the vocabulary and the metadata: quick, and in little memory. No session can be made.
+    pub vocab_only: bool,
+    /// How the weights come into memory.
+    pub load_mode: LoadMode,
+    /// Layers that are computed on a device (GPU); `None` is all that fit. Without a device it changes nothing.
+    pub gpu_layers: Option<u32>,
+    /// Rearrange weights for the processor, where that computes faster. What is rearranged is a copy in memory, beside the
+    /// mapped file.
+    pub repack: bool,
+    /// Look at every block of every tensor while loading, and refuse numbers that cannot be.
+    pub check_tensors: bool,
+}
+
+/// How the weights come into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadMode {
+    /// The file is mapped: pages are read when they are first used, shared between processes, and given up when memory is
+    /// wanted. Changing or truncating the file while the model is open changes the weights, or ends the process.
+    #[default]
+    Mapped,
+    /// Mapped, and kept in memory.
+    Locked,
+    /// Read into memory of its own.
+    Copied,
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self { vocab_only: false, load_mode: LoadMode::Mapped, gpu_layers: None, repack: true, check_tensors: false }
+    }
+}
+
+impl ModelOptions {
+    /// The default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`vocab_only`](Self::vocab_only).
+    #[must_use]
+    pub fn with_vocab_only(mut self, vocab_only: bool) -> Self {
+        self.vocab_only = vocab_only;
+        self
+    }
+
+    /// Sets [`load_mode`](Self::load_mode).
+    #[must_use]
+    pub fn with_load_mode(mut self, mode: LoadMode) -> Self {
+        self.load_mode = mode;
+        self
+    }
+
+    /// Sets [`gpu_layers`](Self::gpu_layers).
+    #[must_use]
+    pub fn with_gpu_layers(mut self, layers: u32) -> Self {
+        self.gpu_layers = Some(layers);
+        self
+    }
+
+    /// Sets [`repack`](Self::repack).
+    #[must_use]
+    pub fn with_repack(mut self, repack: bool) -> Self {
+        self.repack = repack;
+        self
+    }
+
+    /// Sets [`check_tensors`](Self::check_tensors).
+    #[must_use]
+    pub fn with_check_tensors(mut self, check: bool) -> Self {
+        self.check_tensors = check;
+        self
+    }
+}
+
+/// How a session is made: what all backends have ([`infer_core::SessionOptions`]), and what only llama.cpp has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// What all backends have.
+    pub common: CommonOptions,
+    /// How the cells of several sequences lie.
+    pub layout: KvLayout,
+    /// Cells in all, for [`KvLayout::Unified`]; `None` is the context for every sequence.
+    pub cells: Option<usize>,
+    /// Tokens that are computed at once; a batch is cut into as many such pieces as it takes. `None` is 512.
+    pub micro_batch: Option<usize>,
+    /// The number format of keys.
+    pub keys: KvType,
+    /// The number format of values.
+    pub values: KvType,
+    /// Compute attention without storing the scores; `None` where the library knows it to be good. Values of
+    /// [`KvType::Q8_0`] need it.
+    pub flash_attention: Option<bool>,
+}
+
+/// How the cells of several sequences lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KvLayout {
+    /// Each sequence has its own, for a whole context. Attention of one sequence does not look at the cells of another, so many
+    /// unlike sequences run faster; a fork copies.
+    #[default]
+    Split,
+    /// All sequences share one pool. A fork shares its prefix and costs nothing; a pass that finds no room is
+    /// [`OutOfCells`](infer_core::ErrorKind::OutOfCells).
+    Unified,
+}
+
+/// The number format of keys or values in the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KvType {
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats.
+    #[default]
+    F16,
+    /// 16-bit floats with the exponent of 32-bit ones.
+    Bf16,
+    /// 8.5 bits a number.
+    Q8_0,
+}
+
+impl From<CommonOptions> for SessionOptions {
+    fn from(common: CommonOptions) -> Self {
+        Self { common, ..Self::default() }
+    }
+}
+
+impl SessionOptions {
+    /// One sequence with the model's own context.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Positions a sequence can have; 0 is what the model was trained for.
+    #[must_use]
+    pub fn with_context(mut self, context: usize) -> Self {
+        self.common = self.common.with_context(context);
+        self
+    }
+
+    /// Sequences that can be open at once; at most 256.
+    #[must_use]
+    pub fn with_sequences(mut self, sequences: usize) -> Self {
+        self.common = self.common.with_sequences(sequences);
+        self
+    }
+
+    /// Tokens one batch can hold; 2048 by default, at most the context.
+    #[must_use]
+    pub fn with_batch(mut self, batch: usize) -> Self {
+        self.common = self.common.with_batch(batch);
+        self
+    }
+
+    /// Threads a pass uses; by default what [`available_threads`](crate::available_threads) says.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.common = self.common.with_threads(threads);
+        self
+    }
+
+    /// Sets [`layout`](Self::layout).
+    #[must_use]
+    pub fn with_layout(mut self, layout: KvLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Sets [`cells`](Self::cells).
+    #[must_use]
+    pub fn with_cells(mut self, cells: usize) -> Self {
+        self.cells = Some(cells);
+        self
+    }
+
+    /// Sets [`micro_batch`](Self::micro_batch).
+    #[must_use]
+    pub fn with_micro_batch(mut self, tokens: usize) -> Self {
+        self.micro_batch = Some(tokens);
+        self
+    }
+
+    /// Sets [`keys`](Self::keys) and [`values`](Self::values).
+    #[must_use]
+    pub fn with_kv_type(mut self, format: KvType) -> Self {
+        (self.keys, self.values) = (format, format);
+        self
+    }
+
+    /// Sets [`flash_attention`](Self::flash_attention).
+    #[must_use]
+    pub fn with_flash_attention(mut self, on: bool) -> Self {
+        self.flash_attention = Some(on);
+        self
+    }
+}

@@ -1,0 +1,324 @@
+//! The owner of a `llama_context`, with its threads.
+
+use super::{Batch, Model, call, callback::on_abort};
+use infer_core::{Error, ErrorKind, Result};
+use infer_sys::llama::bindings::{
+    GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
+    LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED, ggml_threadpool, ggml_type,
+    infer_llama_context_info, llama_context, llama_context_params,
+};
+use std::{
+    mem::MaybeUninit,
+    ptr::{self, NonNull},
+    slice,
+    sync::{Arc, PoisonError, atomic::AtomicBool},
+};
+
+/// A context: the keys and values of some sequences, and the memory to compute in.
+pub(crate) struct Context {
+    ptr: NonNull<llama_context>,
+    /// Without one, llama.cpp starts and ends its threads in every pass.
+    pool: Option<NonNull<ggml_threadpool>>,
+    rows: Rows,
+    shape: Shape,
+    /// Polled by the library while it computes: lives as long as `ptr`, which `drop` frees first.
+    _stop: Arc<AtomicBool>,
+    /// Freed after the context, as `llama_door.h` asks.
+    model: Arc<Model>,
+}
+
+// SAFETY: `llama_door.h`: "A context is used by one thread at a time; it may move between threads". One thread at a time is
+// what an owner that is not `Sync` means; its threads belong to the pool and do not care who waits for them. The rows point into
+// the context.
+unsafe impl Send for Context {}
+
+/// How a context is made. What is not here is as llama.cpp has it; a RoPE scale above all, which would change the model.
+#[derive(Clone, Copy)]
+pub(crate) struct ContextParams {
+    pub(crate) cells: u32,
+    pub(crate) batch: u32,
+    pub(crate) ubatch: u32,
+    pub(crate) sequences: u32,
+    pub(crate) threads: u32,
+    pub(crate) unified: bool,
+    pub(crate) keys: KvFormat,
+    pub(crate) values: KvFormat,
+    /// `None`: where it is known to be good.
+    pub(crate) flash_attention: Option<bool>,
+}
+
+/// The number format of keys or values.
+#[derive(Clone, Copy)]
+pub(crate) enum KvFormat {
+    F32,
+    F16,
+    BF16,
+    Q8_0,
+}
+
+/// What became of the wishes.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    /// Positions over all sequences.
+    pub(crate) cells: u32,
+    /// Positions a sequence can have.
+    pub(crate) cells_per_sequence: u32,
+    pub(crate) batch: u32,
+    pub(crate) sequences: u32,
+    /// Whether there are cells at all: an encoder has none.
+    pub(crate) has_memory: bool,
+    /// Whether a token sees only those before it.
+    pub(crate) is_causal: bool,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Done,
+    /// There are no cells for it. Nothing has changed.
+    NoRoom,
+    /// Stopped. Some of it may have been stored.
+    Stopped,
+    /// llama.cpp calls the batch invalid. Nothing has changed.
+    Invalid,
+    /// llama.cpp failed in the middle of it. Some of it may have been stored.
+    Failed(i32),
+}
+
+/// Rows of logits inside the context, one after the other.
+#[derive(Clone, Copy)]
+struct Rows {
+    /// Not dangling: where rows are none it is not read.
+    start: *const f32,
+    width: usize,
+    count: usize,
+}
+
+impl Rows {
+    const NONE: Self = Self { start: ptr::null(), width: 0, count: 0 };
+}
+
+impl Context {
+    /// Makes a context. While it is raised, `stop` ends a pass.
+    pub(crate) fn new(model: Arc<Model>, params: ContextParams, stop: Arc<AtomicBool>) -> Result<Self> {
+        let mut raw = default_params(&model);
+        raw.n_ctx = params.cells;
+        raw.n_batch = params.batch;
+        raw.n_ubatch = params.ubatch;
+        raw.n_seq_max = params.sequences;
+        // One row a sequence at most: the default would reserve logits for every token of a batch.
+        raw.n_outputs_max = params.sequences;
+        raw.n_threads = params.threads.cast_signed();
+        raw.n_threads_batch = params.threads.cast_signed();
+        raw.kv_unified = params.unified;
+        raw.type_k = ggml_type_of(params.keys);
+        raw.type_v = ggml_type_of(params.values);
+        raw.flash_attn_type = match params.flash_attention {
+            None => LLAMA_FLASH_ATTN_TYPE_AUTO,
+            Some(true) => LLAMA_FLASH_ATTN_TYPE_ENABLED,
+            Some(false) => LLAMA_FLASH_ATTN_TYPE_DISABLED,
+        };
+        raw.abort_callback = Some(on_abort);
+        raw.abort_callback_data = Arc::as_ptr(&stop).cast_mut().cast();
+
+        let mut ptr = ptr::null_mut();
+        {
+            // A panic in here leaves nothing half done: the lock protects the making, not data.
+            let _alone = model.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let (api, model, raw, out) = (model.door.api, model.ptr.as_ptr(), &raw const raw, &raw mut ptr);
+            // SAFETY: the model lives, the parameters are the library's own with numbers put in, `out` is a valid place. No
+            // other context of the model is being made. What the abort callback is given lives in `_stop` as long as the context.
+            call("make a context", |error| unsafe { api.context_new(model, raw, out, error) })?;
+        }
+        let ptr = NonNull::new(ptr).expect("the door gives a context when it says OK");
+        // From here on `drop` frees it.
+        let none =
+            Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
+        let mut context = Self { ptr, pool: None, rows: Rows::NONE, shape: none, _stop: stop, model };
+        context.shape = context.ask_shape()?;
+        if params.threads > 1 {
+            context.attach_threads(params.threads)?;
+        }
+        Ok(context)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Runs one pass over what the batch holds.
+    pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Pass> {
+        self.rows = Rows::NONE;
+        let mut result = 0;
+        let (api, context, batch) = (self.model.door.api, self.ptr.as_ptr(), batch.as_c());
+        let (batch, out) = (&raw const batch, &raw mut result);
+        // SAFETY: the context lives and is this thread's alone; the arrays are as long as `n_tokens` says, and every sequence id
+        // points to one; `out` is a valid place.
+        call("run a pass", |error| unsafe { api.decode(context, batch, out, error) })?;
+        Ok(match result {
+            0 => Pass::Done,
+            1 => Pass::NoRoom,
+            2 => Pass::Stopped,
+            -1 => Pass::Invalid,
+            code => Pass::Failed(code),
+        })
+    }
+
+    /// Finds the logits at these places of the last batch, which are all those that were wanted, in order. Afterwards
+    /// [`logits`](Self::logits) has them.
+    pub(crate) fn find_logits(&mut self, places: impl Iterator<Item = i32>, vocab: usize) -> Result<()> {
+        self.rows = Rows::NONE;
+        let mut rows = Rows { start: ptr::null(), width: vocab, count: 0 };
+        for place in places {
+            let (mut row, mut len) = (ptr::null(), 0);
+            let (api, context) = (self.model.door.api, self.ptr.as_ptr());
+            let (out, out_len) = (&raw mut row, &raw mut len);
+            // SAFETY: the context lives and is this thread's alone; both places are valid; an index without a row is refused.
+            call("read the logits", |error| unsafe { api.logits(context, place, out, out_len, error) })?;
+            if row.is_null() || !row.is_aligned() || len != vocab {
+                let message = format!("the library gives {len} logits for a vocabulary of {vocab}");
+                return Err(Error::new(ErrorKind::Runtime, message));
+            }
+            if rows.count == 0 {
+                rows.start = row;
+            }
+            if row != rows.start.wrapping_add(rows.count * vocab) {
+                return Err(Error::new(
+                    ErrorKind::Runtime,
+                    "the library's rows of logits are not in the order of the batch",
+                ));
+            }
+            rows.count += 1;
+        }
+        self.rows = rows;
+        Ok(())
+    }
+
+    /// The rows that were found, one after the other: the library's own memory. Empty after any other `&mut` call.
+    pub(crate) fn logits(&self) -> &[f32] {
+        let Rows { start, width, count } = self.rows;
+        if count == 0 {
+            return &[];
+        }
+        // SAFETY: `find_logits` got `count` rows of `width` numbers from the door and saw that they follow each other without a gap
+        // in the one buffer of logits a context has. `llama_door.h`: they are valid until the next call with this context, every one
+        // of which takes `&mut self` here and forgets the rows first; the result borrows `self`.
+        unsafe { slice::from_raw_parts(start, width * count) }
+    }
+
+    /// Removes positions `from..` of a sequence. `false`: this memory cannot cut part-way, nothing has changed.
+    pub(crate) fn remove(&mut self, sequence: u32, from: usize) -> Result<bool> {
+        self.rows = Rows::NONE;
+        let mut removed = false;
+        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut removed);
+        let (sequence, from) = (self.sequence(sequence)?, position(from)?);
+        call("remove positions", |error|
+            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
+            unsafe { api.memory_seq_rm(context, sequence, from, -1, out, error) })?;
+        Ok(removed)
+    }
+
+    /// Gives sequence `to`, which is empty, the positions of sequence `from`: all, or the first `len`. The second is for unified
+    /// cells only.
+    pub(crate) fn copy(&mut self, from: u32, to: u32, len: Option<usize>) -> Result<()> {
+        self.rows = Rows::NONE;
+        if len.is_some() && self.shape.cells != self.shape.cells_per_sequence {
+            // llama.cpp asserts.
+            return Err(Error::new(ErrorKind::Unsupported, "cells of their own are copied for a whole sequence only"));
+        }
+        let (api, context) = (self.model.door.api, self.ptr.as_ptr());
+        let (from, to) = (self.sequence(from)?, self.sequence(to)?);
+        let (first, end) = match len {
+            Some(len) => (0, position(len)?),
+            None => (-1, -1),
+        };
+        call("copy a sequence", |error|
+            // SAFETY: the context lives and is this thread's alone; both sequences are ones it has; a part of a sequence is
+            // copied only where the sequences share one stream of cells.
+            unsafe { api.memory_seq_cp(context, from, to, first, end, error) })
+    }
+
+    /// The first position that is still held for a sequence; `None` when there is none.
+    pub(crate) fn first_position(&mut self, sequence: u32) -> Result<Option<usize>> {
+        self.rows = Rows::NONE;
+        let mut first = -1;
+        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut first);
+        let sequence = self.sequence(sequence)?;
+        call("ask for a position", |error|
+            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
+            unsafe { api.memory_seq_pos_min(context, sequence, out, error) })?;
+        Ok(usize::try_from(first).ok())
+    }
+
+    /// A sequence id that this context has.
+    fn sequence(&self, sequence: u32) -> Result<i32> {
+        let known = sequence < self.shape.sequences;
+        i32::try_from(sequence).ok().filter(|_| known).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidInput,
+                format!("sequence {sequence} of a context with {}", self.shape.sequences),
+            )
+        })
+    }
+
+    fn ask_shape(&self) -> Result<Shape> {
+        let mut info = infer_llama_context_info::default();
+        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut info);
+        // SAFETY: the context lives; the place is valid.
+        call("describe the context", |error| unsafe { api.context_info(context, out, error) })?;
+        Ok(Shape {
+            cells: info.n_ctx,
+            cells_per_sequence: info.n_ctx_seq,
+            batch: info.n_batch,
+            sequences: info.n_seq_max,
+            has_memory: info.has_memory,
+            is_causal: info.causal_attn,
+        })
+    }
+
+    fn attach_threads(&mut self, threads: u32) -> Result<()> {
+        /// How long threads spin before they sleep, 0 to 100: as ggml has it.
+        const POLL: u32 = 50;
+        let mut pool = ptr::null_mut();
+        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut pool);
+        // SAFETY: the place is valid.
+        call("start threads", |error| unsafe { api.threadpool_new(threads.cast_signed(), POLL, out, error) })?;
+        self.pool = NonNull::new(pool);
+        // SAFETY: the context lives and is this thread's alone; the pool is new, serves it only, and is freed after it. NULL has
+        // batches use the same pool.
+        call("use the threads", |error| unsafe { api.threadpool_attach(context, pool, ptr::null_mut(), error) })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let api = self.model.door.api;
+        // SAFETY: the pointer came from `context_new` and is freed once, here; its model lives until after this.
+        unsafe { api.context_free(self.ptr.as_ptr()) };
+        if let Some(pool) = self.pool {
+            // SAFETY: the pool came from `threadpool_new`, is freed once, here, and the only context that used it is gone.
+            unsafe { api.threadpool_free(pool.as_ptr()) };
+        }
+    }
+}
+
+fn default_params(model: &Model) -> llama_context_params {
+    let mut raw = MaybeUninit::<llama_context_params>::uninit();
+    // SAFETY: the place is valid, and the entry fills all of it.
+    unsafe { model.door.api.context_default_params(raw.as_mut_ptr()) };
+    // SAFETY: it was filled just now.
+    unsafe { raw.assume_init() }
+}
+
+fn ggml_type_of(format: KvFormat) -> ggml_type {
+    match format {
+        KvFormat::F32 => GGML_TYPE_F32,
+        KvFormat::F16 => GGML_TYPE_F16,
+        KvFormat::BF16 => GGML_TYPE_BF16,
+        KvFormat::Q8_0 => GGML_TYPE_Q8_0,
+    }
+}
+
+fn position(position: usize) -> Result<i32> {
+    i32::try_from(position).map_err(|_| Error::invalid_input(format!("position {position} is beyond 2^31")))
+}

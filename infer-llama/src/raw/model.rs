@@ -1,0 +1,147 @@
+//! The owner of a `llama_model`.
+
+use super::{Door, Progress, call, callback::on_progress};
+use infer_core::Result;
+use infer_sys::llama::bindings::{
+    LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, infer_llama_model_info, llama_load_mode,
+    llama_model, llama_model_params,
+};
+use std::{
+    ffi::{CString, c_char},
+    mem::MaybeUninit,
+    ptr::{self, NonNull},
+    sync::{Arc, Mutex},
+};
+
+/// A loaded model, or the vocabulary of one.
+pub(crate) struct Model {
+    pub(super) door: Door,
+    pub(super) ptr: NonNull<llama_model>,
+    /// Held while a context is made.
+    pub(super) making: Mutex<()>,
+}
+
+// SAFETY: a model belongs to no thread: `llama_door.h` asks only that objects are not freed twice or while in use, which the
+// one owner behind an `Arc` sees to.
+unsafe impl Send for Model {}
+// SAFETY: `llama_door.h`: "A model is immutable once loaded and may be read from several threads at once"; all that `&Model`
+// gives access to is reading entries, and making contexts, which is serialised by `making` and changes the model only when a
+// RoPE scale is asked for, which `ContextParams` cannot do.
+unsafe impl Sync for Model {}
+
+/// Where a model comes from.
+pub(crate) enum Source<'s> {
+    /// One file, by its path.
+    #[cfg(not(unix))]
+    Path(&'s CString),
+    /// The files of a split model, in order.
+    Parts(&'s [CString]),
+    /// One file that is open. Its position is moved.
+    #[cfg(unix)]
+    File(std::os::fd::BorrowedFd<'s>),
+}
+
+/// How a model is loaded. What is not here is as llama.cpp has it.
+#[derive(Clone, Copy)]
+pub(crate) struct ModelParams {
+    /// Layers computed on devices; `None`: all that fit.
+    pub(crate) gpu_layers: Option<u32>,
+    pub(crate) mapped: bool,
+    pub(crate) locked: bool,
+    pub(crate) vocab_only: bool,
+    pub(crate) check_tensors: bool,
+    pub(crate) repack: bool,
+}
+
+/// What the library says of a model.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) has_encoder: bool,
+    pub(crate) has_decoder: bool,
+    pub(crate) is_recurrent: bool,
+    pub(crate) is_hybrid: bool,
+    /// Positions of a sliding window; 0: none.
+    pub(crate) window: usize,
+}
+
+impl Model {
+    /// Loads a model. The header has been checked: a file that llama.cpp asserts on ends the process here.
+    pub(crate) fn load(
+        door: Door,
+        source: &Source<'_>,
+        params: ModelParams,
+        progress: &mut Progress<'_>,
+    ) -> Result<Arc<Self>> {
+        let mut raw = MaybeUninit::<llama_model_params>::uninit();
+        // SAFETY: the place is valid, and the entry fills all of it.
+        unsafe { door.api.model_default_params(raw.as_mut_ptr()) };
+        // SAFETY: it was filled just now.
+        let mut raw = unsafe { raw.assume_init() };
+        // Negative means all layers.
+        raw.n_gpu_layers = params.gpu_layers.map_or(-1, |layers| i32::try_from(layers).unwrap_or(i32::MAX));
+        raw.load_mode = load_mode(params);
+        raw.vocab_only = params.vocab_only;
+        raw.check_tensors = params.check_tensors;
+        raw.use_extra_bufts = params.repack;
+        raw.progress_callback = Some(on_progress);
+        raw.progress_callback_user_data = progress.user_data();
+
+        let mut ptr = ptr::null_mut();
+        let (raw, out) = (&raw const raw, &raw mut ptr);
+        call("load the model", |error| match source {
+            // SAFETY: a C string, parameters that are valid for the call, and a place for the result. `progress` is not used
+            // by anything else before the call returns.
+            #[cfg(not(unix))]
+            Source::Path(path) => unsafe { door.api.model_load_from_file(path.as_ptr(), raw, out, error) },
+            Source::Parts(parts) => {
+                let paths: Vec<*const c_char> = parts.iter().map(|part| part.as_ptr()).collect();
+                // SAFETY: parameters that are valid for the call, a place for the result, and as many C strings as `paths` says.
+                // `progress` is not used by anything else before the call returns.
+                unsafe { door.api.model_load_from_splits(paths.as_ptr(), paths.len(), raw, out, error) }
+            }
+            #[cfg(unix)]
+            Source::File(file) => {
+                let fd = std::os::fd::AsRawFd::as_raw_fd(file);
+                // SAFETY: as for parts; the descriptor is borrowed, hence open for the length of the call.
+                unsafe { door.api.model_load_from_fd(fd, raw, out, error) }
+            }
+        })?;
+        let ptr = NonNull::new(ptr).expect("the door gives a model when it says OK");
+        Ok(Arc::new(Self { door, ptr, making: Mutex::new(()) }))
+    }
+
+    pub(crate) fn door(&self) -> Door {
+        self.door
+    }
+
+    pub(crate) fn facts(&self) -> Result<Facts> {
+        let mut info = infer_llama_model_info::default();
+        let model = self.ptr.as_ptr();
+        // SAFETY: the model lives as long as `self`; `info` is a valid place.
+        call("describe the model", |error| unsafe { self.door.api.model_info(model, &raw mut info, error) })?;
+        Ok(Facts {
+            has_encoder: info.has_encoder,
+            has_decoder: info.has_decoder,
+            is_recurrent: info.is_recurrent,
+            is_hybrid: info.is_hybrid,
+            window: usize::try_from(info.n_swa).unwrap_or(0),
+        })
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from a load and is freed once, here. Contexts hold an `Arc` of this, so none is left; neither
+        // is a vocabulary pointer, which is only ever taken out for one call.
+        unsafe { self.door.api.model_free(self.ptr.as_ptr()) };
+    }
+}
+
+fn load_mode(params: ModelParams) -> llama_load_mode {
+    match (params.mapped, params.locked) {
+        (true, false) => LLAMA_LOAD_MODE_MMAP,
+        (true, true) => LLAMA_LOAD_MODE_MMAP_MLOCK,
+        (false, false) => LLAMA_LOAD_MODE_NONE,
+        (false, true) => infer_sys::llama::bindings::LLAMA_LOAD_MODE_MLOCK,
+    }
+}

@@ -1,0 +1,187 @@
+//! How a session is made: options checked, memory looked at, and only then anything native.
+
+use super::{Seat, Session};
+use crate::{
+    KvLayout, Model, SessionOptions, available_memory, available_threads,
+    cells::Cells,
+    convert,
+    error::BACKEND,
+    memory::{Shape, Size},
+    raw,
+};
+use infer_core::{Capabilities, Error, ErrorKind, Limits, Result, Slots};
+use std::sync::{Arc, atomic::AtomicBool};
+
+/// What llama.cpp rounds the number of cells up to.
+const CELLS: usize = 256;
+const BATCH: usize = 2048;
+const MICRO_BATCH: usize = 512;
+
+impl Session {
+    pub(crate) fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
+        check_model(model)?;
+        let plan = Plan::new(model, options)?;
+        plan.check_memory(model)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let context = raw::Context::new(model.raw().clone(), plan.params, stop.clone())?;
+        let shape = context.shape();
+        if !shape.has_memory || !shape.is_causal {
+            let message = "this model does not go from one token to the next: it has no session";
+            return Err(Error::unsupported(message).with_backend(BACKEND));
+        }
+        let per_sequence = shape.cells_per_sequence as usize;
+        let batch = plan.batch.min(shape.batch as usize);
+        let sequences = plan.params.sequences;
+        let vocab = infer_core::Tokenizer::vocab(model.tokenizer()).len();
+        let exact = !model.facts().is_recurrent && !model.facts().is_hybrid && model.facts().window == 0;
+        let mut capabilities = Capabilities::default();
+        capabilities.truncate = exact;
+        capabilities.fork = exact;
+        capabilities.logits = true;
+        Ok(Self {
+            context,
+            batch: raw::Batch::new(batch, sequences),
+            slots: Slots::new(sequences),
+            seats: (0..sequences).map(|_| Seat::default()).collect(),
+            cells: Cells::new(sequences as usize, shape.cells as usize, plan.params.unified),
+            total: shape.cells as usize,
+            unified: plan.params.unified,
+            limits: Limits::new(plan.context.min(per_sequence), batch, sequences as usize, vocab),
+            capabilities,
+            stop,
+            model: model.clone(),
+            sampled: Vec::with_capacity(sequences as usize),
+            ends: Vec::with_capacity(sequences as usize),
+            index: Vec::with_capacity(sequences as usize),
+            places: Vec::with_capacity(sequences as usize),
+        })
+    }
+}
+
+fn check_model(model: &Model) -> Result<()> {
+    let facts = model.facts();
+    let why = if model.is_vocab_only() {
+        "the model was opened for its vocabulary only; open it with its weights to make a session"
+    } else if facts.has_encoder || !facts.has_decoder {
+        "this model is an encoder: it has no session"
+    } else {
+        return Ok(());
+    };
+    Err(Error::unsupported(why).with_backend(BACKEND))
+}
+
+/// Options with everything that was left open decided.
+struct Plan {
+    context: usize,
+    batch: usize,
+    shape: Shape,
+    params: raw::ContextParams,
+}
+
+impl Plan {
+    fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
+        let door = model.raw().door();
+        let common = &options.common;
+        let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
+        let context = context(model, common.context)?;
+        let threads = match common.threads {
+            Some(threads) => in_range("threads", threads, door.max_threads() as usize)?,
+            None => available_threads().get().min(door.max_threads() as usize),
+        };
+        let pool = match (options.layout, options.cells) {
+            (KvLayout::Split, Some(_)) => {
+                return Err(Error::invalid_input(
+                    "cells are chosen for the unified layout; in the split one the context says it",
+                ));
+            }
+            (KvLayout::Unified, Some(cells)) => Some(in_range("cells", cells, i32::MAX as usize)?),
+            _ => None,
+        };
+        // Each sequence's cells are rounded up by themselves where they are its own.
+        let cells = match pool {
+            Some(cells) => cells.checked_next_multiple_of(CELLS),
+            None => context.checked_next_multiple_of(CELLS).and_then(|cells| cells.checked_mul(sequences)),
+        };
+        let cells = cells.and_then(|cells| u32::try_from(cells).ok()).filter(|&cells| cells <= i32::MAX.unsigned_abs());
+        let Some(cells) = cells else {
+            return Err(Error::invalid_input(format!(
+                "{sequences} sequences of {context} positions are more than 2^31 cells"
+            )));
+        };
+        let batch = match common.batch {
+            Some(batch) => in_range("batch", batch, i32::MAX as usize)?,
+            None => BATCH.max(sequences),
+        };
+        // A longer batch than there are cells could never run.
+        let batch = batch.min(cells as usize);
+        let micro_batch = match options.micro_batch {
+            Some(tokens) => in_range("micro_batch", tokens, i32::MAX as usize)?.min(batch),
+            None => MICRO_BATCH.min(batch),
+        };
+        Ok(Self {
+            context,
+            batch,
+            shape: Shape {
+                cells: cells.into(),
+                sequences: sequences as u64,
+                micro_batch: micro_batch as u64,
+                kv_bytes_of_32: (convert::kv_bytes_of_32(options.keys), convert::kv_bytes_of_32(options.values)),
+            },
+            params: raw::ContextParams {
+                cells,
+                // The library wants room for one token of each sequence.
+                batch: number(batch.max(sequences)),
+                ubatch: number(micro_batch),
+                sequences: number(sequences),
+                threads: number(threads),
+                unified: options.layout == KvLayout::Unified,
+                keys: convert::kv_format(options.keys),
+                values: convert::kv_format(options.values),
+                flash_attention: options.flash_attention,
+            },
+        })
+    }
+
+    /// The library fills the cache as soon as it is made: past this point it is too late.
+    fn check_memory(&self, model: &Model) -> Result<()> {
+        let need = model.dims().need(self.shape);
+        let Some(available) = available_memory() else { return Ok(()) };
+        if need.total() <= available.bytes {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::OutOfMemory,
+            format!(
+                "a session with {} cells takes {} ({} for keys and values), {} can be had within {}; ask for a smaller context \
+                 or fewer sequences",
+                self.shape.cells,
+                Size(need.total()),
+                Size(need.kv),
+                Size(available.bytes),
+                available.limit
+            ),
+        )
+        .with_backend(BACKEND))
+    }
+}
+
+/// The positions a sequence is to have: what was asked, else what the model was trained for.
+fn context(model: &Model, asked: Option<usize>) -> Result<usize> {
+    let most = model.positions().unwrap_or(i32::MAX as usize);
+    match asked {
+        Some(asked) if asked > 0 => in_range("context", asked, most),
+        _ => Ok(model.info().context.clamp(1, most)),
+    }
+}
+
+fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {
+    if (1..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::invalid_input(format!("{what}: {value} is asked for, 1 to {most} is possible")))
+}
+
+/// A number that was checked against the limits above.
+fn number(value: usize) -> u32 {
+    u32::try_from(value).expect("it was checked to be below 2^31")
+}
