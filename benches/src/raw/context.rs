@@ -1,4 +1,5 @@
 use super::Spy;
+use infer_core::Token;
 use infer_sys::llama::{
     Api,
     bindings::{infer_llama_error, llama_batch, llama_context},
@@ -24,18 +25,27 @@ pub struct Context<'m> {
 static SEQUENCE: i32 = 0;
 
 impl<'m> Context<'m> {
-    /// A context like the one that was made last through the spy, on the same model, which `model` keeps alive.
+    /// A context like the one that was made last through the spy, on the same model, which `model` keeps alive, and with the
+    /// same threads. It cannot be interrupted.
     ///
     /// # Panics
     /// When none was made on this thread, or the native call fails.
     pub fn like_last<M>(spy: Spy, model: &'m M) -> Self {
         let _ = model;
-        let (api, params) = (spy.real(), spy.context_params());
+        let (api, mut params) = (spy.real(), spy.context_params());
+        params.abort_callback = None;
+        params.abort_callback_data = ptr::null_mut();
         let (mut context, mut error) = (ptr::null_mut(), infer_llama_error::default());
         // SAFETY: the model was made by this table and is alive (the caller's promise, kept for `'m`), the parameters are those another
         // context was made with, and both outs are valid.
         let status = unsafe { api.context_new(spy.model(), &raw const params, &raw mut context, &raw mut error) };
         check("context_new", status, &error);
+        if let Some(pool) = spy.pool() {
+            // SAFETY: the context is new and ours; the pool is never freed, and everyone who uses it takes turns on this thread, since
+            // neither a context nor the spy's record of the last one leaves it.
+            let status = unsafe { api.threadpool_attach(context, pool, ptr::null_mut(), &raw mut error) };
+            check("threadpool_attach", status, &error);
+        }
         let most = params.n_batch as usize;
         Self {
             api,
@@ -76,10 +86,10 @@ impl<'m> Context<'m> {
     ///
     /// # Panics
     /// When there are none or too many, or the native call fails.
-    pub fn decode(&mut self, tokens: &[u32]) -> &[f32] {
+    pub fn decode(&mut self, tokens: &[Token]) -> &[f32] {
         let last = tokens.len().checked_sub(1).expect("there is a token");
         for (at, &token) in tokens.iter().enumerate() {
-            self.tokens[at] = token as i32;
+            self.tokens[at] = token.0 as i32;
             self.positions[at] = (self.len + at) as i32;
             self.wanted[at] = i8::from(at == last);
         }
@@ -112,7 +122,7 @@ impl<'m> Context<'m> {
     ///
     /// # Panics
     /// As [`decode`](Self::decode).
-    pub fn step(&mut self, tokens: &[u32]) -> u32 {
+    pub fn step(&mut self, tokens: &[Token]) -> Token {
         argmax(self.decode(tokens))
     }
 }
@@ -124,14 +134,14 @@ impl Drop for Context<'_> {
     }
 }
 
-fn argmax(logits: &[f32]) -> u32 {
+fn argmax(logits: &[f32]) -> Token {
     let mut best = 0;
     for (at, &logit) in logits.iter().enumerate() {
         if logit > logits[best] {
             best = at;
         }
     }
-    best as u32
+    Token(best as u32)
 }
 
 fn check(call: &str, status: i32, error: &infer_llama_error) {
@@ -144,8 +154,10 @@ fn check(call: &str, status: i32, error: &infer_llama_error) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn the_first_of_equals_is_the_best() {
-        assert_eq!(super::argmax(&[0.0, 2.0, 1.0, 2.0]), 1);
+        assert_eq!(argmax(&[0.0, 2.0, 1.0, 2.0]), Token(1));
     }
 }
