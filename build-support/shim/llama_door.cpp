@@ -7,7 +7,14 @@
 #include "llama_door.h"
 
 #include "ggml-cpu.h"
-#include "llama-ext.h" // llama_get_memory_breakdown: C++ and declared unstable, so the pin matters
+
+// For llama_get_memory_breakdown: C++, declared unstable and not installed, so that a llama.cpp of the system lacks it.
+#if __has_include("llama-ext.h")
+#    include "llama-ext.h"
+#    define INFER_LLAMA_HAS_BREAKDOWN 1
+#else
+#    define INFER_LLAMA_HAS_BREAKDOWN 0
+#endif
 
 #include <cerrno>
 #include <climits>
@@ -837,10 +844,11 @@ static int32_t door_threadpool_attach(struct llama_context * context, struct ggm
 static int32_t door_memory_breakdown(const struct llama_context * context, infer_llama_memory * out, size_t cap, size_t * n,
                                      infer_llama_error * error) {
     return wall(error, [=] {
-        const llama_memory_breakdown breakdown = llama_get_memory_breakdown(&needed(context, "context"));
+        needed(context, "context");
         size_t & count = needed(n, "n");
         count = 0;
-        for (const auto & [type, data] : breakdown) {
+#if INFER_LLAMA_HAS_BREAKDOWN
+        for (const auto & [type, data] : llama_get_memory_breakdown(context)) {
             if (out != nullptr && count < cap) {
                 out[count].name    = ggml_backend_buft_name(type);
                 out[count].is_host = ggml_backend_buft_is_host(type);
@@ -850,6 +858,11 @@ static int32_t door_memory_breakdown(const struct llama_context * context, infer
             }
             ++count;
         }
+#else
+        (void) out;
+        (void) cap;
+        throw Refused { INFER_LLAMA_UNSUPPORTED, "this llama.cpp does not tell what its memory is used for" };
+#endif
     });
 }
 

@@ -14,7 +14,8 @@
 //   vocabulary, and every string got from a model, lives as long as the model. A context must not outlive its model, an adapter
 //   neither.
 // - A context is used by one thread at a time; it may move between threads. A model is immutable once loaded and may be read from several
-//   threads at once, except that loading and freeing an adapter, and making a context, need it alone.
+//   threads at once, except that loading and freeing an adapter need it alone, and so does making a context with a rope_freq_scale that is
+//   neither 0 nor the model's own: with YaRN, llama.cpp then writes the model's n_ctx_train.
 // - Callbacks must return normally: they must not throw, unwind or longjmp.
 // - Buffers are (pointer, capacity) pairs and may be (NULL, 0).
 #ifndef INFER_LLAMA_DOOR_H
@@ -252,7 +253,7 @@ typedef struct infer_llama_table {
     // NULL, NULL detaches. `batch` NULL: the same for both. A pool serves one pass at a time.
     int32_t (*threadpool_attach)(struct llama_context * context, struct ggml_threadpool * pool, struct ggml_threadpool * batch,
                                  infer_llama_error * error);
-    // At most `cap` rows are written, `*n` is the number there are.
+    // At most `cap` rows are written, `*n` is the number there are. UNSUPPORTED where the shim was built without llama.cpp's own tree.
     int32_t (*memory_breakdown)(const struct llama_context * context, infer_llama_memory * out, size_t cap, size_t * n,
                                 infer_llama_error * error);
 

@@ -122,6 +122,8 @@ impl Script {
     fn link_folder(&mut self, llama: &Llama, folder: &Path) -> Result<()> {
         self.line(format!("rustc-link-search=native={}", folder.display()));
         self.line(format!("rustc-link-lib=static={LIBRARY}"));
+        // For the tests that look at the library itself.
+        self.line(format!("rustc-env=INFER_LLAMA_FOLDER={}", folder.display()));
         // When somebody empties the cache, this is what tells.
         self.line(format!("rerun-if-changed={}", folder.join(format!("lib{LIBRARY}.a")).display()));
         if llama.target.form() == Some(Form::Archives) {

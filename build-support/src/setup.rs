@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::Installed;
+use crate::cache::{Cache, Installed};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
 use crate::door::shared_library;
 use crate::env::Env;
@@ -34,7 +34,7 @@ pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Inst
             Ok(Source::Nothing | Source::System | Source::Prefix(_)) => {
                 return Err(Error::new("the environment names a ready library: there is nothing to set up"));
             }
-            Err(Refusal::NoSource) => source(&llama, env, progress)?.fresh,
+            Err(Refusal::NoSource) => source(env, progress)?.fresh,
             Err(Refusal::NoCmake) => tool("cmake", env, progress)?.fresh,
             Err(Refusal::NoGenerator) => tool("ninja", env, progress)?.fresh,
             Err(Refusal::NoCompiler) => {
@@ -49,12 +49,12 @@ pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Inst
     Ok(Installed { path: library.path, fresh: fresh || library.fresh })
 }
 
-/// The faster of the two programs that can run cmake's output, fetched where a build is to come and there is none.
+/// A build tool that is pinned: `cmake`, `ninja` or `libclang`.
 ///
 /// # Errors
 /// It could not be fetched.
 pub fn tool(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
-    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named(name)?);
+    let (cache, pin) = (Cache::from_env(env)?, Pin::named(name)?);
     let folder = cache.tool(name, &pin.version);
     take(&pin, &pin.parts, &folder, env, progress, |_| Ok(()))
 }
@@ -64,7 +64,7 @@ pub fn tool(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Instal
 /// # Errors
 /// It could not be fetched.
 pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
-    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named(name)?);
+    let (cache, pin) = (Cache::from_env(env)?, Pin::named(name)?);
     take(&pin, &pin.parts, &fixtures::folder(&cache, &pin), env, progress, |_| Ok(()))
 }
 
@@ -73,7 +73,7 @@ pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Ins
 /// # Errors
 /// It could not be fetched, or a patch does not apply.
 pub fn whole_tree(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
-    let (cache, pin) = (crate::cache::Cache::from_env(env)?, Pin::named("llama")?);
+    let (cache, pin) = (Cache::from_env(env)?, Pin::named("llama")?);
     let folder = cache.source(&format!("{}-whole", tree::name(&pin, Variant::Cpu)));
     let parts = ["common", "tools", "vendor", "licenses", "app", "ggml/src/ggml-cpu"].map(str::to_owned);
     let parts: Vec<String> = pin.parts.iter().cloned().chain(parts).collect();
@@ -84,11 +84,10 @@ pub fn whole_tree(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
 ///
 /// # Errors
 /// It could not be fetched, or a patch does not apply.
-pub fn source(llama: &Llama, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
-    let variant = llama.wanted.variant;
-    let folder = llama.cache.source(&tree::name(&llama.pin, variant));
-    let parts = tree::parts(&llama.pin, variant);
-    take(&llama.pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &llama.pin))
+pub fn source(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, pin, variant) = (Cache::from_env(env)?, Pin::named("llama")?, Variant::from_env(env)?);
+    let folder = cache.source(&tree::name(&pin, variant));
+    take(&pin, &tree::parts(&pin, variant), &folder, env, progress, |folder| tree::finish(folder, &pin))
 }
 
 fn look(env: &Env, wanted: Wanted) -> Result<Llama> {
@@ -103,7 +102,7 @@ fn take(
     progress: &mut dyn Progress,
     finish: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<Installed> {
-    let cache = crate::cache::Cache::from_env(env)?;
+    let cache = Cache::from_env(env)?;
     if folder.is_dir() {
         return Ok(Installed { path: folder.to_owned(), fresh: false });
     }
@@ -148,7 +147,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// There is no cache folder, or the variant asked for does not exist.
 pub fn library(env: &Env) -> Result<PathBuf> {
-    let cache = crate::cache::Cache::from_env(env)?;
+    let cache = Cache::from_env(env)?;
     let commit = Pin::named("llama")?.commit.unwrap_or_default();
     Ok(cache.loadable(&commit, Variant::from_env(env)?.name()).join(shared_library(&Target::host())))
 }

@@ -19,7 +19,7 @@ const PRIMITIVES: [&str; 17] = [
 ];
 
 /// Compares the API with the snapshot, or writes the snapshot when `bless` is set.
-pub fn run(root: &Path, bless: bool) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(root: &Path, bless: bool) -> Result<(), Box<dyn Error>> {
     let mut wrong = Vec::new();
     for name in CRATES {
         let api = public_api(root, name)?;
@@ -71,7 +71,9 @@ fn public_api(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
 /// Lines that name a path of a crate which public signatures must not name. An implementation of a foreign trait (behind
 /// a feature, such as serde's) is no signature of ours.
 fn foreign_types(api: &str) -> Vec<&str> {
-    let foreign = |line: &&str| !line.starts_with("impl") && roots(line).any(|root| !NAMEABLE.contains(&root) && !PRIMITIVES.contains(&root));
+    let foreign = |line: &&str| {
+        !line.starts_with("impl") && roots(line).any(|root| !NAMEABLE.contains(&root) && !PRIMITIVES.contains(&root))
+    };
     let ours = |line: &&str| !line.contains("::serialize") && !line.contains("::deserialize");
     api.lines().filter(foreign).filter(ours).collect()
 }

@@ -1,8 +1,14 @@
 //! `cargo xtask`: set-up, demo, tests and checks of this workspace. One file a command.
 
+#[cfg(feature = "reading")]
+mod api;
+mod bindings;
+mod demo;
 mod model;
 mod setup;
 mod terminal;
+mod test;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -22,13 +28,39 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Setup(setup::Arguments),
+    Demo(demo::Arguments),
+    Test(test::Arguments),
+    Bindings(bindings::Arguments),
+    Api(ApiArguments),
     Model(model::Arguments),
+}
+
+/// Compare the public API of the libraries with its snapshot in docs/api, and refuse foreign types in it.
+#[derive(clap::Args)]
+struct ApiArguments {
+    /// Write the snapshot.
+    #[arg(long)]
+    bless: bool,
+}
+
+#[cfg(feature = "reading")]
+fn api_command(arguments: &ApiArguments) -> Result {
+    api::run(workspace::root(), arguments.bless)
+}
+
+#[cfg(not(feature = "reading"))]
+fn api_command(_arguments: &ApiArguments) -> Result {
+    workspace::again_with_reading(&[])
 }
 
 fn main() -> ExitCode {
     let host = build_support::begin();
     let done = match Arguments::parse().command {
         Command::Setup(arguments) => setup::run(&host, &arguments),
+        Command::Demo(arguments) => demo::run(&host, &arguments),
+        Command::Test(arguments) => test::run(&host, &arguments),
+        Command::Bindings(arguments) => bindings::run(&host, &arguments),
+        Command::Api(arguments) => api_command(&arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
     match done {

@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 /// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// Only these (several: --only llama --only smollm2); all of them but libclang by default.
+    /// Only these (several: --only llama --only smollm2); llama, smollm2 and vocabularies by default.
     #[arg(long, value_enum)]
     only: Vec<Thing>,
 }
@@ -28,6 +28,8 @@ pub(crate) enum Thing {
     Smollm2,
     /// llama.cpp's tokenizer vectors.
     Vocabularies,
+    /// The patched source alone.
+    Source,
     /// For `cargo xtask bindings`.
     Libclang,
 }
@@ -54,6 +56,7 @@ pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
             Thing::Llama => setup::llama(host, &env, &mut terminal)?,
             Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], &env, &mut terminal)?,
             Thing::Vocabularies => setup::fixture("vocabularies", &env, &mut terminal)?,
+            Thing::Source => setup::source(&env, &mut terminal)?,
             Thing::Libclang => setup::tool("libclang", &env, &mut terminal)?,
         };
         fresh |= made;
