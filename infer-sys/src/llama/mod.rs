@@ -36,7 +36,7 @@ use bindings::{infer_llama_field, infer_llama_table};
 use crate::{LoadError, Looked};
 
 /// The commit of llama.cpp that the bindings are made for. A door made from another one is refused.
-pub const COMMIT: &str = "0c1e57098bba43ac29e6e3b677cdceebdd22334f";
+pub const COMMIT: &str = env!("INFER_LLAMA_COMMIT");
 
 /// The checked door to llama.cpp.
 ///

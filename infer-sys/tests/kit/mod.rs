@@ -2,14 +2,17 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
-use std::ffi::{CStr, CString};
+pub mod gguf;
+
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 use std::ptr;
+use std::sync::Once;
 
 use infer_sys::llama::Api;
 use infer_sys::llama::bindings::{
-    INFER_LLAMA_OK, INFER_LLAMA_TOO_SMALL, infer_llama_error, llama_batch, llama_context, llama_context_params,
-    llama_model, llama_model_params, llama_vocab,
+    INFER_LLAMA_OK, INFER_LLAMA_TOO_SMALL, ggml_log_level, infer_llama_error, llama_batch, llama_context,
+    llama_context_params, llama_model, llama_model_params, llama_vocab,
 };
 
 /// A status that is not OK, with its message.
@@ -17,6 +20,15 @@ use infer_sys::llama::bindings::{
 pub struct Failure {
     pub status: i32,
     pub message: String,
+}
+
+/// The same door, which logs nothing.
+pub fn quiet(api: Api) -> Api {
+    unsafe extern "C" fn drop_it(_: ggml_log_level, _: *const c_char, _: *mut c_void) {}
+    static ONCE: Once = Once::new();
+    // SAFETY: the callback does nothing, and no other thread is inside the door before this has returned.
+    ONCE.call_once(|| unsafe { api.log_set(Some(drop_it), ptr::null_mut()) });
+    api
 }
 
 /// Runs an entry that reports failures.
@@ -184,7 +196,7 @@ impl Drop for Context<'_> {
 }
 
 /// A string that an entry fills into a buffer.
-pub fn string(call: impl Fn(*mut std::ffi::c_char, usize, *mut usize, *mut infer_llama_error) -> i32) -> String {
+pub fn string(call: impl Fn(*mut c_char, usize, *mut usize, *mut infer_llama_error) -> i32) -> String {
     let mut len = 0;
     let short = check(|error| call(ptr::null_mut(), 0, &raw mut len, error)).expect_err("no buffer is too small");
     assert_eq!(short.status, INFER_LLAMA_TOO_SMALL);
