@@ -1,12 +1,15 @@
 //! A step in steady state allocates nothing: neither the batch nor the slots, the sampler nor the outputs.
 
 use infer_core::{
-    Batch, Model, OpenOptions, Sampling, Sequence, SessionOptions, Token, Want,
+    Batch, Detokenizer, Model, OpenOptions, Sampling, Sequence, SessionOptions, SpecialTokens, StopStrings, Token,
+    TokenFlags, Vocab, VocabKind, Want,
+    sampling::{Sampler, uniform},
     testing::{Script, ScriptedModel},
 };
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    sync::Arc,
 };
 
 thread_local! {
@@ -97,4 +100,49 @@ fn a_step_in_steady_state_has_none() {
     assert_eq!(steps(&drawn), 0, "drawn");
     let penalised = drawn.with_repetition_penalty(1.1).with_frequency_penalty(0.1).with_logit_bias(Token(65), -1.0);
     assert_eq!(steps(&penalised), 0, "penalised");
+}
+
+/// Draws from rows of a real vocabulary's size, where every way to find candidates is taken.
+#[test]
+fn a_draw_in_steady_state_has_none() {
+    let rows: Vec<Vec<f32>> = (0..4).map(|row| (0..49_152).map(|at| 12.0 * uniform(row, at)).collect()).collect();
+    let hot = Sampling::greedy().with_temperature(1.5);
+    for sampling in [
+        Sampling::greedy(),
+        hot.clone(),
+        hot.clone().with_top_k(40).with_top_p(0.95),
+        hot.clone().with_top_p(0.9),
+        hot.clone().with_min_p(0.01).with_logit_bias(Token(3), 2.0),
+        hot.with_frequency_penalty(0.1).with_penalty_window(usize::MAX),
+    ] {
+        let mut sampler = Sampler::new(&sampling, &[Token(1)], 49_152).unwrap();
+        let mut drawn = Vec::with_capacity(1);
+        let mut draw = |position: usize| {
+            drawn.clear();
+            sampler.sample(&rows[position % rows.len()], position, &mut drawn).unwrap();
+            sampler.accept(position, &[drawn[0].token]);
+        };
+        (1..9).for_each(&mut draw);
+        assert_eq!(allocations_of(|| (9..60).for_each(&mut draw)), 0, "{sampling:?}");
+    }
+}
+
+#[test]
+fn text_in_steady_state_has_none() {
+    let pieces = [&b" hello"[..], b"\xF0\x9F", b"\x98\x80", b"\xFF", b" 's", b"."];
+    for kind in [VocabKind::Bpe, VocabKind::Spm, VocabKind::WordPiece] {
+        let with_flags = pieces.map(|piece| (piece, TokenFlags::TEXT));
+        let vocab = Arc::new(Vocab::new(kind, SpecialTokens::default(), with_flags).unwrap());
+        let mut text = Detokenizer::new(vocab);
+        let mut stop = StopStrings::new(["hell no", "\n\n"]).unwrap();
+        let mut all = |rounds: usize| {
+            for id in (0..6).cycle().take(6 * rounds) {
+                stop.push(text.push(Token(id)).unwrap());
+            }
+            stop.push(text.finish());
+            stop.finish();
+        };
+        all(2);
+        assert_eq!(allocations_of(|| all(20)), 0, "{kind:?}");
+    }
 }

@@ -125,7 +125,7 @@ impl Pool {
     }
 
     fn draw_listed(&mut self, logits: Peaked<'_>, scale: f32, uniform: f32) -> Result<u32> {
-        self.list.sort_unstable_by_key(|candidate| candidate.id());
+        truncation::sort_by_id(logits.row, &mut self.list);
         let target = positive(self.weigh(logits.peak, scale))? * f64::from(uniform);
         Ok(self.list[walk(self.weights.iter().copied(), target)].id())
     }
