@@ -59,6 +59,21 @@ fn of_the_runtime(lines: &[String]) -> Vec<&str> {
     names
 }
 
+/// Where the library that is linked lies, and the one to be loaded beside it.
+fn folder() -> &'static Path {
+    let Some(folder) = option_env!("INFER_LLAMA_FOLDER") else {
+        panic!("the build script does not say where the library it links lies");
+    };
+    Path::new(folder)
+}
+
+#[test]
+fn the_loadable_library_exports_the_door_alone() {
+    let exported = nm(&["--dynamic", "--defined-only"], &folder().join("libinfer_llama.so"));
+    let names: Vec<&str> = exported.iter().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(names, ["infer_llama_api"]);
+}
+
 #[test]
 fn its_only_global_symbol_is_the_door() {
     let program = std::env::current_exe().unwrap();
@@ -107,9 +122,7 @@ fn a_second_ggml_stays_unmixed() {
 /// cannot be merged with anything: had the object kept its groups, this would not link.
 #[test]
 fn it_links_beside_other_cpp_code() {
-    let Some(folder) = option_env!("INFER_LLAMA_FOLDER") else {
-        panic!("the build script does not say where the library it links lies");
-    };
+    let folder = folder();
     let temporary = tempfile::tempdir().unwrap();
     let (source, program) = (temporary.path().join("other.cpp"), temporary.path().join("other"));
     std::fs::write(&source, OTHER_CPP).unwrap();
@@ -117,7 +130,7 @@ fn it_links_beside_other_cpp_code() {
     let output = Command::new(compiler)
         .args(["-std=c++17", "-O0", "-o"])
         .args([&program, &source])
-        .arg(Path::new(folder).join("libinfer_llama.a"))
+        .arg(folder.join("libinfer_llama.a"))
         .args(["-lpthread", "-ldl", "-lm"])
         .output()
         .expect("this test needs a C++ compiler: set CXX, or have c++ on the path");

@@ -167,8 +167,11 @@ mod linked {
 
     unsafe extern "C" {
         // The linker prints the name of a symbol it cannot find: this one says what to do.
-        #[link_name = "llama.cpp was not found when infer-sys was built: see the warnings of its build script, \
-                       which name the places looked in and the ways to provide it; or use the feature llama-load instead of llama-link"]
+        #[link_name = "llama.cpp was not found when infer-sys was built (`cargo build -vv` shows where it was looked for). \
+                       Ways to provide it: in a checkout, `cargo xtask setup`; \
+                       cmake, make or ninja, and a C++ compiler, which build the sources in the package; \
+                       INFER_LLAMA_SOURCE, INFER_LLAMA_PREFIX or INFER_LLAMA_SYSTEM, for a tree or a library of your own; \
+                       the feature llama-load instead of llama-link, which needs none of these"]
         pub(super) fn infer_llama_api(version: u32) -> *const infer_llama_table;
     }
 }

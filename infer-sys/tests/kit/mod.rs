@@ -7,7 +7,7 @@ pub mod gguf;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
 use std::ptr;
-use std::sync::Once;
+use std::sync::Mutex;
 
 use infer_sys::llama::Api;
 use infer_sys::llama::bindings::{
@@ -25,9 +25,14 @@ pub struct Failure {
 /// The same door, which logs nothing.
 pub fn quiet(api: Api) -> Api {
     unsafe extern "C" fn drop_it(_: ggml_log_level, _: *const c_char, _: *mut c_void) {}
-    static ONCE: Once = Once::new();
-    // SAFETY: the callback does nothing, and no other thread is inside the door before this has returned.
-    ONCE.call_once(|| unsafe { api.log_set(Some(drop_it), ptr::null_mut()) });
+    static DONE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let table = ptr::from_ref(api.table()).addr();
+    let mut done = DONE.lock().unwrap();
+    if !done.contains(&table) {
+        // SAFETY: the callback does nothing, and no other thread is inside this door before this has returned.
+        unsafe { api.log_set(Some(drop_it), ptr::null_mut()) };
+        done.push(table);
+    }
     api
 }
 
