@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+#[cfg(feature = "chat")]
+pub mod chat;
 pub mod cost;
 mod detokenizer;
 mod error;

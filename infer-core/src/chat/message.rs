@@ -1,0 +1,147 @@
+use super::{json, record::Record};
+use crate::Result;
+use minijinja::Value;
+use std::fmt;
+
+/// Who says a message. Templates take any text; these are the ones they know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "String", into = "String"))]
+#[non_exhaustive]
+pub enum Role {
+    /// `system`: how the model is to behave.
+    System,
+    /// `user`: the person, or the program, that asks.
+    User,
+    /// `assistant`: the model.
+    Assistant,
+    /// `tool`: what a tool answered.
+    Tool,
+    /// Any other one, such as `developer`.
+    Other(String),
+}
+
+impl Role {
+    /// The role as templates spell it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl From<String> for Role {
+    fn from(name: String) -> Self {
+        match name.as_str() {
+            "system" => Self::System,
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            _ => Self::Other(name),
+        }
+    }
+}
+
+impl From<&str> for Role {
+    fn from(name: &str) -> Self {
+        Self::from(name.to_owned())
+    }
+}
+
+impl From<Role> for String {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Other(name) => name,
+            known => known.as_str().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Message {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+    pub(super) fields: Vec<(String, String)>,
+}
+
+impl Message {
+    /// A message of any role.
+    #[must_use]
+    pub fn new(role: impl Into<Role>, content: impl Into<String>) -> Self {
+        Self { role: role.into(), content: content.into(), fields: Vec::new() }
+    }
+
+    /// How the model is to behave.
+    #[must_use]
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new(Role::System, content)
+    }
+
+    /// What the user says.
+    #[must_use]
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// What the model said.
+    #[must_use]
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+
+    /// What a tool answered.
+    #[must_use]
+    pub fn tool(content: impl Into<String>) -> Self {
+        Self::new(Role::Tool, content)
+    }
+
+    /// Adds a field that the template reads from the message, such as `name`, `tool_calls` or `reasoning_content`, as
+    /// JSON text. `content` itself may be replaced so, where a template takes it in parts. The text is parsed when the
+    /// template is rendered.
+    ///
+    /// ```
+    /// use infer_core::chat::Message;
+    ///
+    /// let call = Message::assistant("").with_field("tool_calls", r#"[{"name": "time", "arguments": {}}]"#);
+    /// ```
+    #[must_use]
+    pub fn with_field(mut self, name: impl Into<String>, json: impl Into<String>) -> Self {
+        self.fields.push((name.into(), json.into()));
+        self
+    }
+
+    /// The message as the template sees it: its fields in the order they were given.
+    pub(super) fn value(&self) -> Result<Value> {
+        let mut fields = vec![
+            ("role".to_owned(), Value::from(self.role.as_str())),
+            ("content".to_owned(), Value::from(&*self.content)),
+        ];
+        for (name, text) in &self.fields {
+            let value = json::parse(name, text)?;
+            match fields.iter_mut().find(|(known, _)| known == name) {
+                Some(field) => field.1 = value,
+                None => fields.push((name.clone(), value)),
+            }
+        }
+        Ok(Record::value(fields))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, json)| name.len() + json.len()).sum::<usize>();
+        self.role.as_str().len() + self.content.len() + fields
+    }
+}

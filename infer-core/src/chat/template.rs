@@ -1,0 +1,192 @@
+use crate::{
+    Error, ErrorKind, Result, Token, Vocab,
+    chat::{Message, RenderOptions, clock, json, methods},
+};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, syntax::SyntaxConfig, value::ValueKind};
+use std::{collections::BTreeMap, error::Error as StdError, fmt, sync::Arc, time::SystemTime};
+
+/// The largest template there may be, in bytes. The largest in use have 20,000.
+const MAX_SOURCE: usize = 256 << 10;
+/// How deep macros and loops may call each other.
+const MAX_RECURSION: usize = 200;
+/// Work a template may do whatever the conversation: an instruction costs one, and so do 64 bytes it makes.
+const FUEL: u64 = 100_000;
+/// Work it may do besides for each message.
+const FUEL_A_MESSAGE: u64 = 500;
+/// Work it may do besides for each byte of messages, tools and variables: enough to copy it some hundred times.
+const FUEL_A_BYTE: u64 = 2;
+/// What a template is known by inside the engine.
+const NAME: &str = "chat";
+
+/// A chat template, parsed and ready to render conversations. `Send + Sync`, and cheap to clone.
+#[derive(Clone)]
+pub struct Template {
+    environment: Environment<'static>,
+    bos: Arc<str>,
+    eos: Arc<str>,
+}
+
+impl Template {
+    /// Parses a template.
+    ///
+    /// # Errors
+    /// [`Template`](ErrorKind::Template), with the line, when it is not Jinja, or is larger or nested deeper than a chat
+    /// template has any reason to be.
+    ///
+    /// ```
+    /// use infer_core::{ErrorKind, chat::Template};
+    ///
+    /// let error = Template::new("Hello\n{{ messages[ }}").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Template);
+    /// assert!(error.to_string().contains("line 2"), "{error}");
+    /// ```
+    pub fn new(source: &str) -> Result<Self> {
+        if source.len() > MAX_SOURCE {
+            let message =
+                format!("the chat template has {} bytes, the most there may be is {MAX_SOURCE}", source.len());
+            return Err(Error::new(ErrorKind::Template, message));
+        }
+        let mut environment = environment();
+        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| explain(&error))?;
+        Ok(Self { environment, bos: "".into(), eos: "".into() })
+    }
+
+    /// Gives the template the texts of the vocabulary's special tokens, as `bos_token` and `eos_token`. Where there is
+    /// none they stay empty.
+    #[must_use]
+    pub fn with_vocab(self, vocab: &Vocab) -> Self {
+        let text = |token: Option<Token>| {
+            let bytes = token.and_then(|token| vocab.bytes(token)).unwrap_or_default();
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        let (bos, eos) = (text(vocab.special().bos), text(vocab.special().eos));
+        self.with_bos(&bos).with_eos(&eos)
+    }
+
+    /// The text that the template sees as `bos_token`.
+    #[must_use]
+    pub fn with_bos(mut self, text: &str) -> Self {
+        self.bos = text.into();
+        self
+    }
+
+    /// The text that the template sees as `eos_token`.
+    #[must_use]
+    pub fn with_eos(mut self, text: &str) -> Self {
+        self.eos = text.into();
+        self
+    }
+
+    /// Renders a conversation.
+    ///
+    /// # Errors
+    /// [`Template`](ErrorKind::Template), with the line, when the template refuses the conversation (many want user and
+    /// assistant to take turns, beginning with the user), uses something undefined, or does more work than the
+    /// conversation can need. [`InvalidInput`](ErrorKind::InvalidInput) for a field, a variable or tools that are not JSON.
+    ///
+    /// ```
+    /// use infer_core::{ErrorKind, chat::{Message, RenderOptions, Template}};
+    ///
+    /// let template = Template::new("{% if messages[0].role != 'user' %}{{ raise_exception('Users first!') }}{% endif %}")?;
+    /// let error = template.render(&[Message::assistant("Hi!")], &RenderOptions::new()).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Template);
+    /// assert!(error.to_string().contains("Users first!"), "{error}");
+    /// # Ok::<(), infer_core::Error>(())
+    /// ```
+    pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
+        let bytes = messages.iter().map(Message::bytes).sum::<usize>() + options.bytes();
+        let fuel = FUEL + FUEL_A_MESSAGE * messages.len() as u64 + FUEL_A_BYTE * bytes as u64;
+        let mut environment = self.environment.clone();
+        environment.set_fuel(Some(fuel));
+        let template = environment.get_template(NAME).map_err(|error| explain(&error))?;
+        template.render(self.context(messages, options)?).map_err(|error| explain(&error))
+    }
+
+    /// The template's globals, by the names the field gives them.
+    fn context(&self, messages: &[Message], options: &RenderOptions) -> Result<Value> {
+        let messages = messages.iter().map(Message::value).collect::<Result<Vec<Value>>>()?;
+        let tools = options.tools.as_deref().map_or(Ok(Value::from(())), |tools| json::parse("tools", tools))?;
+        let now = options.now.unwrap_or_else(SystemTime::now);
+        let mut globals = BTreeMap::from([
+            ("messages", Value::from(messages)),
+            ("add_generation_prompt", options.generation_prompt.into()),
+            ("bos_token", Value::from(&*self.bos)),
+            ("eos_token", Value::from(&*self.eos)),
+            ("tools", tools),
+            ("documents", Value::from(())),
+            ("strftime_now", Value::from_function(move |format: &str| clock::strftime(now, format))),
+        ]);
+        for (name, text) in &options.variables {
+            globals.insert(name, json::parse(name, text)?);
+        }
+        Ok(Value::from(globals))
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template").field("bos", &self.bos).field("eos", &self.eos).finish_non_exhaustive()
+    }
+}
+
+/// Jinja as chat templates expect it: blank lines treated as in the reference implementation, Python's methods, nothing
+/// escaped, and no way to load anything.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("the usual delimiters"));
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_recursion_limit(MAX_RECURSION);
+    environment.set_unknown_method_callback(methods::call);
+    environment.add_filter("tojson", json::tojson);
+    // In Python a text and a map have a length and items, undefined has no items, and `none` is neither.
+    let has_items = |value: &Value| !matches!(value.kind(), ValueKind::None | ValueKind::Number | ValueKind::Bool);
+    environment.add_test("iterable", has_items);
+    environment.add_test("sequence", has_items);
+    environment.add_function("raise_exception", |text: &str| -> Result<Value, minijinja::Error> {
+        Err(minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, "raised")
+            .with_source(Raised(text.to_owned())))
+    });
+    environment
+}
+
+/// What a template passed to `raise_exception`.
+#[derive(Debug)]
+struct Raised(String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl StdError for Raised {}
+
+/// The engine's error as ours: where in the template, what, and in the template's own words if it has any.
+fn explain(error: &minijinja::Error) -> Error {
+    let chain = std::iter::successors(Some(error as &dyn StdError), |&error| error.source());
+    let mut line = None;
+    let (mut said, mut reasons, mut exhausted) = (None, Vec::new(), false);
+    for cause in chain {
+        if let Some(Raised(text)) = cause.downcast_ref() {
+            said = Some(text.clone());
+        } else if let Some(cause) = cause.downcast_ref::<minijinja::Error>() {
+            line = cause.line().or(line); // the innermost one: in the macro, not where it was called
+            exhausted |= cause.kind() == minijinja::ErrorKind::OutOfFuel;
+            reasons.push(match cause.detail() {
+                Some(detail) => format!("{}: {detail}", cause.kind()),
+                None => cause.kind().to_string(),
+            });
+        } else {
+            reasons.push(cause.to_string());
+        }
+    }
+    let place = line.map_or_else(|| "chat template".to_owned(), |line| format!("chat template, line {line}"));
+    let message = match said {
+        Some(text) => format!("{place}: it refuses this conversation: {text}"),
+        None if exhausted => format!("{place}: stopped, for it does more work than the conversation can need"),
+        None => format!("{place}: {}", reasons.join(": ")),
+    };
+    Error::new(ErrorKind::Template, message)
+}
