@@ -16,6 +16,9 @@ impl Window {
     /// Room for this many tokens is made at once, so that a generation of usual length allocates nothing on its way.
     const RESERVE: usize = 4096;
 
+    /// From so many new tokens on it is quicker to count anew than to move the window on by each of them.
+    const LEAP: usize = 64;
+
     pub(super) fn new(size: usize, prompt: &[Token]) -> Self {
         let mut tokens = Vec::with_capacity(prompt.len() + Self::RESERVE);
         tokens.extend_from_slice(prompt);
@@ -52,9 +55,8 @@ impl Window {
     }
 
     fn count(&mut self, position: usize) {
-        let steps = position.wrapping_sub(self.counted);
-        // Backwards, or so far that nothing of the old window remains.
-        if position < self.counted || steps >= self.size {
+        let steps = position.saturating_sub(self.counted);
+        if position < self.counted || steps >= self.size.min(Self::LEAP) {
             self.recount(position);
         } else {
             for at in self.counted..position {

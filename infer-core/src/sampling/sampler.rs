@@ -13,6 +13,9 @@ use crate::{Error, Result, Sampled, Sampling, Token};
 /// ([`accept`](Self::accept)), never when one is drawn. So a draw can be repeated or thrown away, and a failed pass needs
 /// no taking back.
 ///
+/// It is small: what a draw works in belongs to the thread, grows with the vocabulary and is used again, so that a draw
+/// allocates nothing once the thread has drawn before.
+///
 /// ```
 /// use infer_core::{Sampling, Token, sampling::Sampler};
 ///
