@@ -53,7 +53,8 @@ pub(crate) fn kv_bytes_of_32(kind: KvType) -> u64 {
 pub(crate) fn model_params(options: &ModelOptions, can_map: bool) -> ModelParams {
     ModelParams {
         gpu_layers: options.gpu_layers,
-        mapped: can_map && options.load_mode != LoadMode::Copied,
+        // Of a vocabulary there is nothing to map, and the library insists on an alignment that such files need not have.
+        mapped: can_map && !options.vocab_only && options.load_mode != LoadMode::Copied,
         locked: options.load_mode == LoadMode::Locked,
         vocab_only: options.vocab_only,
         check_tensors: options.check_tensors,
