@@ -108,11 +108,16 @@ T & needed(T * pointer, const char * name) {
 
 // ---- buffers ----
 
+int32_t clamped(size_t cap) {
+    return cap > INT32_MAX ? INT32_MAX : static_cast<int32_t>(cap);
+}
+
 // The shape of llama.cpp's own string getters: the length without the NUL, whatever the buffer holds; negative on failure.
 template <typename F>
 void fill_string(char * buf, size_t cap, size_t * len, const char * what, F && get) {
     size_t & out = needed(len, "len");
-    const int32_t n = buf == nullptr ? get(nullptr, 0) : get(buf, cap);
+    // snprintf fails on a size over INT_MAX, however short the text.
+    const int32_t n = buf == nullptr ? get(nullptr, 0) : get(buf, clamped(cap));
     if (n < 0) {
         failed(what);
     }
@@ -131,10 +136,6 @@ void fill_counted(int32_t n, size_t * out, const char * what) {
     if (n < 0) {
         throw Refused { INFER_LLAMA_TOO_SMALL, std::string(what) + ": the buffer is too small" };
     }
-}
-
-int32_t clamped(size_t cap) {
-    return cap > INT32_MAX ? INT32_MAX : static_cast<int32_t>(cap);
 }
 
 // ---- checks ----
@@ -725,11 +726,16 @@ static int32_t door_detokenize(const struct llama_vocab * vocab, const int32_t *
     return wall(error, [=] {
         needed(vocab, "vocab");
         size_t & out = needed(len, "len");
-        if (n_tokens > INT32_MAX) {
-            refuse("more than 2^31 tokens");
-        }
+        // llama.cpp adds up the length in 32 bits, and writes where a sum that wrapped around points. No piece is longer than its text or
+        // a few bytes.
+        int64_t longest = 0;
         for (size_t i = 0; i < n_tokens; ++i) {
-            check_token(*vocab, (&needed(tokens, "tokens"))[i]);
+            const int32_t token = (&needed(tokens, "tokens"))[i];
+            check_token(*vocab, token);
+            longest += 16 + static_cast<int64_t>(std::strlen(llama_vocab_get_text(vocab, token)));
+        }
+        if (longest > INT32_MAX) {
+            refuse("the text may have more than 2^31 bytes");
         }
         // It writes behind what it counts when it cleans spaces, so it must not be handed NULL even for nothing.
         char nothing = '\0';

@@ -32,10 +32,10 @@ const DEFAULT_VARIANT: &str = "cpu";
 ///    one written beside it, and on Linux and Windows what is loaded is the very file that was hashed;
 /// 3. the folder of this program, then `../lib` beside that folder.
 ///
-/// A file given by path or by variable is the only one tried: it is what was asked for, or an error. Files of the last two kinds must belong to this user
-/// or to root, and nobody else may be able to write them. All paths must be absolute; the working directory and the system's own
-/// search path are never used. When the process runs with raised privileges (set-user-id and the like), only a path given in
-/// code is used, since whoever started it may have set everything else.
+/// A file given by path or by variable is the only one tried: it is what was asked for, or an error. Files of the last two kinds must belong
+/// to this user or to root, and nobody outside this user's own group may be able to write them. All paths must be absolute; the working
+/// directory and the system's own search path are never used. When the process runs with raised privileges (set-user-id and the like), only a
+/// path or a cache given in code is used, since whoever started it may have set everything else.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     path: Option<PathBuf>,

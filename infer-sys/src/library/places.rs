@@ -108,6 +108,13 @@ pub(super) fn owned(metadata: &std::fs::Metadata, what: &str) -> Result<(), Refu
     if mode & 0o002 != 0 {
         return Err(Refusal::Untrusted(format!("everybody can write {what} (mode {mode:o})")));
     }
+    // Where each user has a group of their own, what they make is writable by it.
+    // SAFETY: `getegid` has no precondition and cannot fail.
+    let own = unsafe { libc::getegid() };
+    let group = metadata.gid();
+    if mode & 0o020 != 0 && group != own {
+        return Err(Refusal::Untrusted(format!("group {group} can write {what} (mode {mode:o})")));
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ mod library;
 mod probe;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -54,6 +54,11 @@ fn beside_the_program_and_in_lib_next_to_its_folder() {
     assert_eq!(Probe::new().program(&program).run().answer(), "served: test");
     fs::set_permissions(&lib, fs::Permissions::from_mode(0o777)).unwrap();
     Probe::new().program(&program).run().refuses(&["in ../lib", "everybody can write its folder"]);
+    // Only root can give a folder to a group it is not in.
+    fs::set_permissions(&lib, fs::Permissions::from_mode(0o775)).unwrap();
+    if chown(&lib, None, Some(65534)).is_ok() {
+        Probe::new().program(&program).run().refuses(&["in ../lib", "group 65534 can write its folder"]);
+    }
 }
 
 #[test]

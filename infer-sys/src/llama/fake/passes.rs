@@ -206,7 +206,9 @@ unsafe fn is_valid(context: &Context, batch: &Batch<'_>) -> bool {
         // SAFETY: the caller vouches for it.
         let sequences = unsafe { batch.sequences(i) };
         let known = usize::try_from(batch.tokens[i]).is_ok_and(|token| token < context.n_vocab);
-        if !known || sequences.is_empty() {
+        // A cell belongs to one stream, so that only the unified layout lets sequences have one together.
+        let apart = sequences.len() > 1 && !context.params.kv_unified;
+        if !known || sequences.is_empty() || apart {
             return false;
         }
         for seq in sequences {
@@ -217,7 +219,7 @@ unsafe fn is_valid(context: &Context, batch: &Batch<'_>) -> bool {
                 let kept = if context.has_memory() { context.sequences[sequence].last() } else { None };
                 kept.map(|entry| entry.pos)
             });
-            if last.is_some_and(|last| batch.pos[i] != last + 1) {
+            if last.is_some_and(|last| last.checked_add(1) != Some(batch.pos[i])) {
                 return false;
             }
         }
@@ -265,6 +267,9 @@ fn step(context: &mut Context, batch: &Batch<'_>, i: usize, sequences: &[i32]) {
     let hash = mix(before ^ u64::from(batch.tokens[i].unsigned_abs()).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let cell = if context.has_memory() { context.take_cell(context.stream(first)) } else { None };
     for (n, seq) in sequences.iter().enumerate() {
+        if sequences[..n].contains(seq) {
+            continue;
+        }
         let cell = cell.unwrap_or(0);
         if n > 0 && context.has_memory() {
             context.holders[cell as usize] += 1;

@@ -13,6 +13,9 @@ const ENTRY_BYTES: usize = 12;
 impl Context {
     /// Takes the positions that are in the range out of a sequence.
     fn remove(&mut self, sequence: usize, p0: i32, p1: i32) {
+        if !self.has_memory() {
+            return;
+        }
         let stream = self.stream(sequence);
         let mut entries = std::mem::take(&mut self.sequences[sequence]);
         entries.retain(|entry| {
@@ -64,6 +67,9 @@ impl Context {
         let (count, rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
         let count = u32::from_le_bytes(*count) as usize;
         let entries = count.checked_mul(ENTRY_BYTES).and_then(|size| rest.get(..size)).ok_or_else(damaged)?;
+        if !self.has_memory() {
+            return Ok(MAGIC.len() + 4 + entries.len());
+        }
         let stream = self.stream(sequence);
         self.remove(sequence, -1, -1);
         if self.used[stream] as usize + count > self.cells() as usize {
@@ -79,7 +85,7 @@ impl Context {
     }
 
     fn saved(&self, sequence: usize) -> Vec<u8> {
-        let entries = &self.sequences[sequence];
+        let entries: &[Entry] = if self.has_memory() { &self.sequences[sequence] } else { &[] };
         let mut bytes = MAGIC.to_vec();
         bytes.extend((entries.len() as u32).to_le_bytes());
         for entry in entries {
@@ -127,7 +133,7 @@ pub(super) unsafe extern "C" fn memory_seq_rm(
         };
         let can = context.shared.script.kind != Kind::Recurrent
             || sequences.clone().all(|sequence| context.is_whole(sequence, p0, p1));
-        if can && context.has_memory() {
+        if can {
             for sequence in sequences {
                 context.remove(sequence, p0, p1);
             }
