@@ -81,17 +81,9 @@ fn cells_run_out_and_come_back() {
 }
 
 #[test]
-fn wrong_batches_are_what_they_are_to_llama() {
+fn it_keeps_the_rules_of_every_door() {
     let _ = Script::new().install();
-    let model = model();
-    let mut context = model.context(|_| {}).unwrap();
-    assert_eq!(context.decode(0, 0, &[]), Ok(-1));
-    assert_eq!(context.decode(0, 0, &[259]), Ok(-1));
-    assert_eq!(context.decode(0, 0, &[-1]), Ok(-1));
-    assert_eq!(context.decode(1, 0, &[1]), Ok(-1), "a sequence that is not there");
-    assert_eq!(context.decode(0, 0, &[1, 2]), Ok(0));
-    assert_eq!(context.decode(0, 3, &[1]), Ok(-1), "a gap");
-    assert_eq!(context.decode(0, 2, &[1; 33]).unwrap_err().status, INFER_LLAMA_ARGUMENT);
+    kit::rules::hold_for(&model(), 259);
 }
 
 #[test]
@@ -149,6 +141,10 @@ fn a_recurrent_memory_is_not_cut_and_an_encoder_has_none() {
     let mut context = encoder.context(|_| {}).unwrap();
     context.decode(0, 0, &[1, 2, 3]).unwrap();
     assert_eq!(context.last_position(0), Ok(-1));
+    context.clear().unwrap();
+    assert_eq!(context.remove(0, 1), Ok(true));
+    let saved = context.save(0).unwrap();
+    assert_eq!(context.restore(0, &saved), Ok(saved.len()));
 }
 
 #[test]
@@ -171,30 +167,17 @@ fn what_is_alive_is_counted_and_a_wrong_order_is_seen() {
 }
 
 #[test]
-fn a_state_is_restored_elsewhere() {
+fn a_restored_state_goes_on_as_the_one_saved() {
     let _ = Script::new().install();
     let model = model();
     let mut context = model.context(|params| params.n_seq_max = 2).unwrap();
     context.decode(0, 0, &[5, 6]).unwrap();
-    let (api, raw) = (context.api, context.raw);
-    let mut size = 0;
-    // SAFETY: the context is alive; a place to write.
-    check(|error| unsafe { api.state_seq_size(raw, 0, 0, &raw mut size, error) }).unwrap();
-    let mut bytes = vec![0; size];
-    // SAFETY: as above, with a buffer of the length told.
-    check(|error| unsafe { api.state_seq_get(raw, 0, 0, bytes.as_mut_ptr(), size, &raw mut size, error) }).unwrap();
-    let mut used = 0;
-    // SAFETY: as above.
-    check(|error| unsafe { api.state_seq_set(raw, 1, 0, bytes.as_ptr(), size, &raw mut used, error) }).unwrap();
-    assert_eq!(used, size);
+    let saved = context.save(0).unwrap();
+    context.restore(1, &saved).unwrap();
     context.decode(0, 2, &[7]).unwrap();
     let here = context.logits(0).unwrap();
     context.decode(1, 2, &[7]).unwrap();
     assert_eq!(context.logits(0).unwrap(), here);
-    bytes.truncate(size - 1);
-    // SAFETY: as above.
-    let cut = check(|error| unsafe { api.state_seq_set(raw, 1, 0, bytes.as_ptr(), bytes.len(), &raw mut used, error) });
-    assert_eq!(cut.unwrap_err().status, INFER_LLAMA_FAILED);
 }
 
 #[test]

@@ -75,6 +75,12 @@ fn a_tiny_model_decodes_and_forks() {
 }
 
 #[test]
+fn it_keeps_the_rules_of_every_door() {
+    let (_folder, model) = tiny();
+    kit::rules::hold_for(&model, 286);
+}
+
+#[test]
 fn tokens_outside_the_vocabulary_are_refused() {
     let (_folder, model) = tiny();
     for token in [-1, 286, 1_000_000_000, i32::MIN, i32::MAX] {

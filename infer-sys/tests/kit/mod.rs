@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod gguf;
+pub mod rules;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::Path;
@@ -142,12 +143,17 @@ pub struct Context<'model> {
 impl Context<'_> {
     /// Decodes tokens of one sequence, all of them with a row; the status and llama.cpp's result.
     pub fn decode(&mut self, seq: i32, from: i32, tokens: &[i32]) -> Result<i32, Failure> {
+        self.decode_shared(&[seq], from, tokens)
+    }
+
+    /// Decodes tokens that belong to several sequences at once.
+    pub fn decode_shared(&mut self, sequences: &[i32], from: i32, tokens: &[i32]) -> Result<i32, Failure> {
         let mut tokens = tokens.to_vec();
         let n = tokens.len();
         let mut pos: Vec<i32> = (from..).take(n).collect();
-        let mut counts = vec![1; n];
-        let mut seq = seq;
-        let mut seqs = vec![&raw mut seq; n];
+        let mut counts = vec![sequences.len() as i32; n];
+        let mut sequences = sequences.to_vec();
+        let mut seqs = vec![sequences.as_mut_ptr(); n];
         let mut outputs = vec![1_i8; n];
         let batch = llama_batch {
             n_tokens: n as i32,
@@ -162,6 +168,33 @@ impl Context<'_> {
         // SAFETY: the context is alive, and the arrays are as long as the batch says.
         check(|error| unsafe { self.api.decode(self.raw, &raw const batch, &raw mut result, error) })?;
         Ok(result)
+    }
+
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        // SAFETY: the context is alive.
+        check(|error| unsafe { self.api.memory_clear(self.raw, false, error) })
+    }
+
+    pub fn save(&mut self, seq: i32) -> Result<Vec<u8>, Failure> {
+        let mut len = 0;
+        // SAFETY: the context is alive; a place to write.
+        check(|error| unsafe { self.api.state_seq_size(self.raw, seq, 0, &raw mut len, error) })?;
+        let mut bytes = vec![0; len];
+        // SAFETY: as above, with a buffer of the length told.
+        check(|error| unsafe {
+            self.api.state_seq_get(self.raw, seq, 0, bytes.as_mut_ptr(), bytes.len(), &raw mut len, error)
+        })?;
+        assert_eq!(len, bytes.len());
+        Ok(bytes)
+    }
+
+    pub fn restore(&mut self, seq: i32, bytes: &[u8]) -> Result<usize, Failure> {
+        let mut used = 0;
+        // SAFETY: the context is alive; bytes as long as told, and a place to write.
+        check(|error| unsafe {
+            self.api.state_seq_set(self.raw, seq, 0, bytes.as_ptr(), bytes.len(), &raw mut used, error)
+        })?;
+        Ok(used)
     }
 
     pub fn logits(&mut self, index: i32) -> Result<Vec<f32>, Failure> {

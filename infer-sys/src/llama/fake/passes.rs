@@ -206,9 +206,7 @@ unsafe fn is_valid(context: &Context, batch: &Batch<'_>) -> bool {
         // SAFETY: the caller vouches for it.
         let sequences = unsafe { batch.sequences(i) };
         let known = usize::try_from(batch.tokens[i]).is_ok_and(|token| token < context.n_vocab);
-        // A cell belongs to one stream, so that only the unified layout lets sequences have one together.
-        let apart = sequences.len() > 1 && !context.params.kv_unified;
-        if !known || sequences.is_empty() || apart {
+        if !known || sequences.is_empty() {
             return false;
         }
         for seq in sequences {
@@ -246,7 +244,10 @@ unsafe fn last_before(batch: &Batch<'_>, i: usize, seq: i32) -> Option<i32> {
 ///
 /// As for [`run`].
 unsafe fn has_room(context: &Context, batch: &Batch<'_>) -> bool {
-    // One counter is enough for the unified layout, and the common case of the other: all tokens in one stream.
+    // A cell is of one stream, so that only the unified layout lets sequences have one together: llama.cpp then finds no room.
+    if !context.params.kv_unified && batch.n_seq_id.iter().any(|n| *n > 1) {
+        return false;
+    }
     let cells = context.cells() as usize;
     (0..context.used.len()).all(|stream| {
         let new = (0..batch.tokens.len())
