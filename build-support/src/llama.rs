@@ -138,6 +138,14 @@ impl Llama {
         Ok(self.cache.build(DOOR, &self.keys()?.door))
     }
 
+    /// The folder of llama.cpp's archives for it, whether they are there or not.
+    ///
+    /// # Errors
+    /// As [`Llama::folder`].
+    pub fn archives_folder(&self) -> Result<PathBuf> {
+        Ok(self.cache.build(ARCHIVES, &self.keys()?.archives))
+    }
+
     /// Builds the archives of `tree` and the door into the cache, each unless the very build is there.
     ///
     /// # Errors
@@ -153,7 +161,7 @@ impl Llama {
     /// The build failed.
     pub fn door(&self, host: &Host, progress: &mut dyn Progress) -> Result<Installed> {
         let (folder, keys) = (self.folder()?, self.keys()?);
-        let archives = self.cache.build(ARCHIVES, &keys.archives);
+        let archives = self.archives_folder()?;
         let log = self.log(&folder);
         self.cache.install(&folder, progress, |folder, progress| {
             progress.start(&format!("making the door of llama.cpp {}", self.short_commit()));
@@ -169,7 +177,7 @@ impl Llama {
         let cmake = self.tools.cmake.as_ref().ok_or_else(|| missing(Refusal::NoCmake))?;
         let generator = self.tools.generator.as_ref().ok_or_else(|| missing(Refusal::NoGenerator))?;
         let keys = self.keys()?;
-        let folder = self.cache.build(ARCHIVES, &keys.archives);
+        let folder = self.archives_folder()?;
         let log = self.log(&folder);
         self.cache.install(&folder, progress, |folder, progress| {
             progress.start(&format!(
@@ -206,5 +214,52 @@ impl Llama {
     fn jobs(&self) -> usize {
         let asked = self.env.text("NUM_JOBS").ok().flatten().and_then(|jobs| jobs.parse().ok());
         asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::choose::Variant;
+
+    /// Where a build of the tree the user names goes, with this folder for a cache.
+    fn folder_for(tree: &Path, cache: &Path) -> PathBuf {
+        let env = Env::of([(env::LLAMA_SOURCE, tree), (env::CACHE, cache)]);
+        let wanted = Wanted { link: true, variant: Variant::Cpu };
+        Llama::look(&env, wanted, Target::host(), None).unwrap().folder().unwrap()
+    }
+
+    #[test]
+    fn a_touched_native_header_makes_another_build_and_a_touched_rust_file_does_not() {
+        let scratch = std::env::temp_dir().join(format!("infer-llama-{}", std::process::id()));
+        let (tree, cache) = (scratch.join("tree"), scratch.join("cache"));
+        fs::create_dir_all(tree.join("include")).unwrap();
+        let header = tree.join("include/llama.h");
+        fs::write(&header, "int a;\n").unwrap();
+        let before = folder_for(&tree, &cache);
+        fs::write(scratch.join("lib.rs"), "fn a() {}\n").unwrap();
+        assert_eq!(folder_for(&tree, &cache), before);
+        fs::write(&header, "int b;\n").unwrap();
+        let after = folder_for(&tree, &cache);
+        assert_ne!(after, before);
+        fs::write(&header, "int a;\n").unwrap();
+        assert_eq!(folder_for(&tree, &cache), before, "and taken back, the first is found again");
+        fs::remove_dir_all(scratch).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_with_its_place() {
+        let env = Env::of([(env::CACHE, "/no/such/cache")]);
+        let wanted = Wanted { link: true, variant: Variant::Cpu };
+        let llama = Llama::look(&env, wanted, Target::host(), Some(Path::new("/no/such/package"))).unwrap();
+        assert_eq!(llama.choose(), Err(Refusal::NoSource));
+        assert_eq!(llama.tree(), None);
+        let looked = llama.looked().join("\n");
+        assert!(
+            looked.contains("/no/such/package/vendor/llama.cpp") && looked.contains("/no/such/cache/sources"),
+            "{looked}"
+        );
     }
 }

@@ -232,7 +232,7 @@ sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
             ("parts = [\"x\"]", "part = []", "no list `parts`"),
             ("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "ABC", "`sha256` with 64"),
             ("[[a.file]]\nname", "[[a.files]]\nname", "no list `file`"),
-            ("[a]\n", "a = 1\n[b]\n", "is not a table"),
+            ("[a]\n", "b = 1\n[a]\n", "is not a table"),
             ("origin = ", "origin ", "native.toml"),
         ];
         for (from, to, want) in cases {
