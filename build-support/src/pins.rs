@@ -17,6 +17,10 @@ pub const LLAMA_PATCHES: &[(&str, &str)] = &[
 pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door.h", include_str!("../shim/llama_door.h")),
     ("llama_door.cpp", include_str!("../shim/llama_door.cpp")),
+    ("llama_door_contexts.h", include_str!("../shim/llama_door_contexts.h")),
+    ("llama_door_layout.h", include_str!("../shim/llama_door_layout.h")),
+    ("llama_door_models.h", include_str!("../shim/llama_door_models.h")),
+    ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
 ];
 
 /// One thing that is pinned.
