@@ -4,7 +4,9 @@
 mod api;
 mod bindings;
 mod demo;
+mod downstream;
 mod model;
+mod package;
 mod setup;
 mod terminal;
 mod test;
@@ -33,6 +35,8 @@ enum Command {
     Bindings(bindings::Arguments),
     Api(ApiArguments),
     Model(model::Arguments),
+    Package(package::Arguments),
+    Downstream(downstream::Arguments),
 }
 
 /// Compare the public API of the libraries with its snapshot in docs/api, and refuse foreign types in it.
@@ -61,6 +65,8 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&host, &arguments),
         Command::Bindings(arguments) => bindings::run(&host, &arguments),
         Command::Api(arguments) => api_command(&arguments),
+        Command::Package(arguments) => package::run(&host, &arguments),
+        Command::Downstream(arguments) => downstream::run(&host, &arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
     match done {
