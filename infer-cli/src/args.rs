@@ -19,7 +19,7 @@ pub(crate) struct ModelArgs {
     backend: Option<Backend>,
 
     /// The runtime's shared library, in place of the one that is linked in or found.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = library)]
     library: Option<PathBuf>,
 }
 
@@ -50,6 +50,12 @@ impl ModelArgs {
     pub(crate) fn open_vocab(&self) -> Result<Box<dyn Model>, Failure> {
         Ok(self.source().with_vocab_only(true).open()?)
     }
+}
+
+/// The path of a library. What is loaded is code, so the library crates take absolute paths only; on a command line the
+/// working folder is what the user means.
+pub(crate) fn library(path: &str) -> Result<PathBuf, std::io::Error> {
+    std::path::absolute(path)
 }
 
 /// All of stdin as text. Tells a person at a terminal what is being waited for.

@@ -9,6 +9,7 @@ use crate::{
 use clap::builder::NonEmptyStringValueParser;
 use infer::{
     Completion, FinishReason, Generation, Generator, Model, Request, Sampling, SessionOptions, Special, Token,
+    chat::{Message, RenderOptions},
 };
 use serde::Serialize;
 use std::{
@@ -179,7 +180,14 @@ impl Generate {
 
     fn encode(&self, model: &dyn Model, text: &str) -> Result<Vec<Token>, Failure> {
         let mut tokens = Vec::new();
-        model.tokenizer().encode(text, Special::ADD, &mut tokens)?;
+        if self.chat {
+            let system = self.system.iter().map(Message::system);
+            let messages: Vec<_> = system.chain([Message::user(text)]).collect();
+            let prompt = infer::chat_template(model)?.render(&messages, &RenderOptions::new())?;
+            model.tokenizer().encode(&prompt, Special::PARSE, &mut tokens)?;
+        } else {
+            model.tokenizer().encode(text, Special::ADD, &mut tokens)?;
+        }
         Ok(tokens)
     }
 

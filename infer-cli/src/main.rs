@@ -4,22 +4,32 @@
 mod args;
 mod cost;
 mod ctrl_c;
+mod devices;
 mod failure;
 mod generate;
 mod inspect;
 mod log;
 mod output;
+mod setup;
 mod tokenize;
 
+use build_support::{Host, pins::Pin};
 use clap::{ArgAction, Parser, Subcommand};
 use failure::Failure;
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::LazyLock};
+
+/// This program's version, and the commit of the native sources it was made for.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = Pin::named("llama").ok().and_then(|pin| pin.commit);
+    let native = commit.map_or(String::new(), |commit| format!("\nllama.cpp {commit}"));
+    env!("CARGO_PKG_VERSION").to_owned() + &native
+});
 
 /// Run models on native runtimes.
 ///
 /// Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.
 #[derive(Parser, Debug)]
-#[command(name = "infer", version)]
+#[command(name = "infer", version = VERSION.as_str())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -35,21 +45,27 @@ enum Command {
     Tokenize(tokenize::Tokenize),
     Inspect(inspect::Inspect),
     Cost(cost::Cost),
+    Devices(devices::Devices),
+    Setup(setup::Setup),
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    // First of all: a native build runs its steps in this very program, started again.
+    let host = build_support::begin();
+    match run(&host, &Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: &Cli) -> Result<(), Failure> {
+fn run(host: &Host, cli: &Cli) -> Result<(), Failure> {
     log::init(cli.verbose)?;
     match &cli.command {
         Command::Generate(command) => command.run(),
         Command::Tokenize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Cost(command) => command.run(),
+        Command::Devices(command) => command.run(),
+        Command::Setup(command) => command.run(host),
     }
 }

@@ -105,3 +105,76 @@ fn help_and_version_are_answers() {
     assert_eq!(code, 0);
     assert!(stdout.starts_with(concat!("infer ", env!("CARGO_PKG_VERSION"))), "{stdout}");
 }
+
+/// Whatever is given, the answer is an exit code that is documented, and stdout has nothing when it is not 0.
+#[test]
+fn no_arguments_end_it_in_any_other_way() {
+    const WORDS: &[&str] = &[
+        "generate",
+        "tokenize",
+        "inspect",
+        "cost",
+        "devices",
+        "--model",
+        "--prompt",
+        "--file",
+        "--json",
+        "--ids",
+        "--chat",
+        "--system",
+        "--stop",
+        "--seed",
+        "--temperature",
+        "--top-k",
+        "--max-tokens",
+        "--ctx",
+        "--threads",
+        "--backend",
+        "llama",
+        "--library",
+        "--layers",
+        "--d-model",
+        "--heads",
+        "--kv-heads",
+        "--head-dim",
+        "--vocab",
+        "--ff",
+        "--kv",
+        "--memory",
+        "--config",
+        "-v",
+        "--",
+        "-",
+        "",
+        "0",
+        "-1",
+        "18446744073709551615",
+        "1e400",
+        "nan",
+        "q4_0",
+        "\u{fffd}",
+        "/",
+        "/dev/null",
+        "no-such-file",
+        "--layers=18446744073709551615",
+        "--heads=0",
+        "--vocab=1",
+        "--d-model=1",
+    ];
+    // A linear congruential generator: the same arguments each time.
+    let mut state = 2_u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    for _ in 0..150 {
+        let mut arguments = vec![WORDS[next() % 5]];
+        arguments.extend((0..next() % 7).map(|_| WORDS[next() % WORDS.len()]));
+        let output = infer(&arguments).write_stdin("").output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let code = output.status.code();
+        assert!(matches!(code, Some(0..=2)), "{arguments:?}: {code:?} {stderr}");
+        assert!(code == Some(0) || output.stdout.is_empty(), "{arguments:?}: {stderr}");
+        assert!(code == Some(0) || stderr.starts_with("error: "), "{arguments:?}: {stderr}");
+    }
+}

@@ -1,10 +1,13 @@
 //! The only file that knows which backends are compiled in.
 
 #[cfg(any(feature = "llama", feature = "llama-load"))]
+pub mod llama;
+#[cfg(not(any(feature = "llama", feature = "llama-load")))]
+#[path = "backends/no_llama.rs"]
 mod llama;
 
-use crate::{Inspection, ModelSource};
-use infer_core::{Error, ErrorKind, Model, Result};
+use crate::{Device, Inspection, Library, ModelSource};
+use infer_core::{Error, Model, Result};
 use std::{fmt, str::FromStr};
 
 /// A native runtime behind the API. All of them are named here, compiled in or not.
@@ -50,30 +53,61 @@ pub(crate) fn open(
     source: &ModelSource,
     progress: &mut dyn FnMut(f32) -> bool,
 ) -> Result<Box<dyn Model>> {
-    let _ = progress;
-    Err(missing(backend, source))
+    match backend {
+        Backend::Llama => llama::open(source, progress),
+    }
 }
 
 /// Reads what a file says of itself with a backend, if this program has it.
 pub(crate) fn inspect(backend: Backend, source: &ModelSource) -> Result<Inspection> {
     match backend {
-        #[cfg(any(feature = "llama", feature = "llama-load"))]
         Backend::Llama => llama::inspect(source),
-        #[allow(unreachable_patterns, reason = "which patterns are reachable is what the features say")]
-        _ => Err(missing(backend, source)),
     }
 }
 
-fn missing(backend: Backend, source: &ModelSource) -> Error {
-    let features = backend.features().join("` or `");
-    Error::new(
-        ErrorKind::Unsupported,
-        format!(
-            "{} is a file for the backend `{backend}`, which this program was built without; build it with the feature \
-             `{features}` of `infer`",
-            source.path.display()
-        ),
-    )
+/// The devices of all backends that this program has.
+pub(crate) fn devices(library: &Library) -> Result<Vec<Device>> {
+    llama::devices(library)
+}
+
+/// Bytes of memory this process can still have: the machine's, less where a limit of its cgroup or of its address space
+/// says so. `None` where the system does not say, or no backend is compiled in.
+#[must_use]
+pub fn available_memory() -> Option<u64> {
+    llama::memory()
+}
+
+/// The linked library where there is one.
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+fn by_default() -> Result<infer_llama::Llama> {
+    if cfg!(feature = "llama") { linked() } else { loaded(None) }
+}
+
+#[cfg(feature = "llama")]
+fn linked() -> Result<infer_llama::Llama> {
+    infer_llama::Llama::linked()
+}
+
+#[cfg(all(feature = "llama-load", not(feature = "llama")))]
+fn linked() -> Result<infer_llama::Llama> {
+    Err(Error::unsupported("llama.cpp is not linked into this program; build it with the feature `llama` of `infer`"))
+}
+
+#[cfg(feature = "llama-load")]
+fn loaded(path: Option<&std::path::Path>) -> Result<infer_llama::Llama> {
+    let options = infer_llama::LoadOptions::new();
+    infer_llama::Llama::load(&match path {
+        Some(path) => options.with_path(path),
+        None => options,
+    })
+}
+
+#[cfg(all(feature = "llama", not(feature = "llama-load")))]
+fn loaded(path: Option<&std::path::Path>) -> Result<infer_llama::Llama> {
+    let what = path.map_or_else(|| "a library".into(), |path| path.display().to_string());
+    Err(Error::unsupported(format!(
+        "{what} cannot be loaded: llama.cpp is linked into this program; build it with the feature `llama-load` of `infer`"
+    )))
 }
 
 impl fmt::Display for Backend {

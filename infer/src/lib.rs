@@ -3,15 +3,18 @@
 //! This is the crate to depend on: it opens a model file with the backend that reads it, generates one stream of text on
 //! any session, and re-exports the vocabulary of [`infer_core`], so that nothing else is needed.
 //!
-//! ```no_run
+//! ```
 //! use infer::{Generator, Request, Sampling, SessionOptions};
 //!
 //! fn main() -> infer::Result<()> {
-//!     let model = infer::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//! #   if !infer::Backend::Llama.is_compiled_in() { return Ok(()) }
+//!     let path = "SmolLM2-135M-Instruct.Q4_1.gguf";
+//! #   let path = build_support::fixtures::model("smollm2").expect("`cargo xtask setup` brings it");
+//!     let model = infer::open(path)?;
 //!     let mut session = model.session(&SessionOptions::new().with_context(2048))?;
 //!     let request = Request::text("The capital of France is")
 //!         .with_sampling(Sampling::default().with_temperature(0.7).with_seed(1))
-//!         .with_max_tokens(64)
+//!         .with_max_tokens(16)
 //!         .with_stop("\n");
 //!     let mut generator = Generator::new(model.tokenizer());
 //!     for piece in generator.generate(&mut *session, &request)? {
@@ -39,7 +42,7 @@
 //! # Depths
 //!
 //! - **A text.** [`open`], [`Generator`]: the example above. [`ModelSource`] has the choices of opening.
-//! - **A conversation.** A chat template renders it, and [`Generator::generate`] computes only what is new of it.
+//! - **A conversation.** [`chat_template`] renders it, and [`Generator::generate`] computes only what is new of it.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
 //!
@@ -68,12 +71,18 @@
 #![deny(unsafe_code)]
 
 mod backends;
+#[cfg(feature = "chat")]
+mod conversation;
+mod device;
 mod format;
 mod generator;
 mod inspect;
 mod source;
 
 pub use backends::*;
+#[cfg(feature = "chat")]
+pub use conversation::chat_template;
+pub use device::{Device, devices};
 pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prompt, Request, Stats};
 pub use infer_core::*;
 pub use inspect::{Inspection, inspect};

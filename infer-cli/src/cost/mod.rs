@@ -107,7 +107,8 @@ impl Cost {
         };
         let setup = Setup::new(positions).with_kv(self.kv, self.kv);
         let estimate = Estimate::new(&subject.dims, subject.weights.bytes(), &setup);
-        Report::new(&subject, &setup, &estimate, self.memory).print(self.json)
+        let memory = self.memory.or_else(infer::available_memory);
+        Report::new(&subject, &setup, &estimate, memory).print(self.json)
     }
 
     fn subject(&self) -> Result<Subject, Failure> {

@@ -1,11 +1,56 @@
-//! What the facade does with llama.cpp.
+//! llama.cpp itself, with what only it has: options of a model and of a session, GGUF headers, its devices.
+//!
+//! [`open`](crate::open) and the traits are enough for most programs, and for those that are to run on other backends too.
 
-use crate::{Backend, Inspection, ModelSource};
+pub use infer_llama::*;
+
+use super::{by_default, linked, loaded};
+use crate::{Backend, Inspection, Library, ModelSource};
 use infer_core::{
     Result,
     cost::{Biases, Dims, Weights},
 };
-use infer_llama::gguf::{self, Header, Value};
+use infer_llama::gguf::{Header, Value};
+use std::ops::ControlFlow;
+
+fn library(choice: &Library) -> Result<Llama> {
+    match choice {
+        Library::Default => by_default(),
+        Library::Linked => linked(),
+        Library::Found => loaded(None),
+        Library::At(path) => loaded(Some(path)),
+    }
+}
+
+pub(super) fn open(source: &ModelSource, progress: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn infer_core::Model>> {
+    let llama = library(&source.library)?;
+    let options = ModelOptions::new().with_vocab_only(source.vocab_only);
+    let mut watch = |done| if progress(done) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+    Ok(Box::new(Model::open_watched(&llama, &source.path, &options, &mut watch)?))
+}
+
+pub(super) fn devices(choice: &Library) -> Result<Vec<crate::Device>> {
+    let known = |bytes| Some(bytes).filter(|&bytes| bytes > 0);
+    let devices = library(choice)?.devices()?.into_iter().map(|device| crate::Device {
+        backend: Backend::Llama,
+        kind: match device.kind {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Gpu => "gpu",
+            DeviceKind::IntegratedGpu => "integrated-gpu",
+            DeviceKind::Accelerator => "accelerator",
+            _ => "other",
+        },
+        name: device.name,
+        description: device.description,
+        memory_free: known(device.memory_free),
+        memory_total: known(device.memory_total),
+    });
+    Ok(devices.collect())
+}
+
+pub(super) fn memory() -> Option<u64> {
+    available_memory().map(|available| available.bytes)
+}
 
 pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     let header = gguf::open(&source.path)?;

@@ -1,0 +1,44 @@
+//! Every example runs, and does what it says.
+
+use std::{
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
+
+/// One at a time: each uses all processors, and a runtime's threads wait for the slowest of them.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn run(program: &str, arguments: &[&str]) -> (String, String) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let model = build_support::fixtures::model("smollm2").expect("`cargo xtask setup --only smollm2` brings it");
+    let output = Command::new(program).arg(model).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    (stdout, stderr)
+}
+
+#[test]
+fn chat_computes_only_what_is_new() {
+    let (_, stderr) = run(env!("CARGO_BIN_EXE_chat"), &["What is 2+2?", "And 3+3?"]);
+    let turns: Vec<Vec<usize>> = stderr
+        .lines()
+        .map(|line| line.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect())
+        .collect();
+    let [first, second] = &turns[..] else { panic!("{stderr}") };
+    assert_eq!(first[0], first[1], "of the first turn everything is new");
+    assert!(second[0] < first[0] && second[1] > first[1], "{stderr}");
+}
+
+#[test]
+fn two_stories_go_on_from_one_beginning() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_session_by_hand"), &[]);
+    assert!(stdout.contains("… At last the boat") && stdout.contains("… Then he saw that"), "{stdout}");
+}
+
+#[test]
+fn a_cancelled_text_goes_on_without_computing_again() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_cancel"), &[]);
+    assert!(stdout.contains("ended by: cancelled"), "{stdout}");
+    assert!(stdout.contains("tokens reused:"), "{stdout}");
+}

@@ -1,0 +1,85 @@
+//! `infer setup`: the native library that `llama-load` loads, made on this machine.
+
+use crate::{failure::Failure, output};
+use build_support::{Host, Progress, env::Env, setup};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use infer::{Error, ErrorKind};
+use std::time::{Duration, Instant};
+
+/// Put a runtime's library into the cache: fetched by pip with hashes, built by the compiler that is here.
+///
+/// What is there already is left alone. Needs a C and a C++ compiler, and Python with pip; cmake and ninja are fetched where
+/// they are missing. Prints the library's path.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Setup {
+    /// Which runtime.
+    #[arg(value_enum, default_value_t = Runtime::Llama)]
+    runtime: Runtime,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Runtime {
+    /// llama.cpp, for GGUF files.
+    Llama,
+}
+
+impl Setup {
+    pub(crate) fn run(&self, host: &Host) -> Result<(), Failure> {
+        let env = Env::from_process();
+        let done = match self.runtime {
+            Runtime::Llama => setup::llama(host, &env, &mut Steps::default()),
+        };
+        let installed = done.map_err(|error| Error::new(ErrorKind::Library, error.to_string()))?;
+        if !installed.fresh {
+            output::note("it is there already: nothing was fetched or built");
+        }
+        output::text(&format!("{}\n", installed.path.display()))
+    }
+}
+
+/// The steps on stderr: a spinner or a bar where a person is watching, a line for each that has ended.
+#[derive(Default)]
+struct Steps {
+    step: String,
+    begun: Option<Instant>,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress for Steps {
+    fn start(&mut self, step: &str) {
+        step.clone_into(&mut self.step);
+        self.begun = Some(Instant::now());
+        // Draws nothing where stderr is no terminal.
+        let bar = ProgressBar::new_spinner().with_message(step.to_owned());
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is a constant"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        self.bar = Some(bar);
+    }
+
+    fn advance(&mut self, done: u64, total: u64) {
+        let Some(bar) = &self.bar else { return };
+        if bar.length() != Some(total) {
+            let style = ProgressStyle::with_template("{spinner} {msg} {bar:30} {pos}/{len} {elapsed}, {eta} to go");
+            bar.set_style(style.expect("the template is a constant"));
+            bar.set_length(total);
+        }
+        bar.set_position(done);
+    }
+
+    fn finish(&mut self, note: &str) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        let seconds = self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
+        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
+        output::note(&format!("{}: {seconds:.1} s{note}", self.step));
+    }
+
+    fn note(&mut self, line: &str) {
+        match &self.bar {
+            Some(bar) if !bar.is_hidden() => bar.println(line),
+            _ => output::note(line),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! In place of llama.cpp, where it is not compiled in.
+
+use crate::{Backend, Device, Inspection, Library, ModelSource};
+use infer_core::{Error, ErrorKind, Model, Result};
+
+pub(super) fn open(source: &ModelSource, _: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn Model>> {
+    Err(missing(source))
+}
+
+pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
+    Err(missing(source))
+}
+
+pub(super) fn devices(_: &Library) -> Result<Vec<Device>> {
+    Ok(Vec::new())
+}
+
+pub(super) fn memory() -> Option<u64> {
+    None
+}
+
+fn missing(source: &ModelSource) -> Error {
+    let backend = Backend::Llama;
+    let features = backend.features().join("` or `");
+    Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{} is a file for the backend `{backend}`, which this program was built without; build it with the feature \
+             `{features}` of `infer`",
+            source.path.display()
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_backend_that_is_not_there_names_the_features() {
+        let path = std::env::temp_dir().join(format!("infer-no-llama-{}.gguf", std::process::id()));
+        std::fs::write(&path, b"GGUF\x03\0\0\0").unwrap();
+        let error = crate::open(&path).err().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let text = error.to_string();
+        assert!(text.contains("`llama` or `llama-load`") && text.contains("no-llama"), "{text}");
+    }
+}
