@@ -4,6 +4,7 @@ use crate::{failure::Failure, output};
 use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource};
 use std::{
     io::{IsTerminal, Read},
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
@@ -38,9 +39,9 @@ impl ModelArgs {
     /// Opens the model, with a bar on stderr.
     pub(crate) fn open(&self) -> Result<Box<dyn Model>, Failure> {
         let mut show = output::progress("loading");
-        let model = self.source().open_with(&mut |done| {
+        let model = self.source().open_watched(&mut |done| {
             show(done);
-            true
+            ControlFlow::Continue(())
         });
         show(1.0);
         Ok(model?)

@@ -28,8 +28,12 @@ fn chain(error: &infer::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        // Infallible: it is a string that is written to.
-        let _ = write!(text, "\n  because: {error}");
+        let said = error.to_string();
+        // Some errors quote the one that caused them.
+        if !text.contains(&said) {
+            // Infallible: it is a string that is written to.
+            let _ = write!(text, "\n  because: {said}");
+        }
         cause = error.source();
     }
     text
@@ -62,5 +66,7 @@ mod tests {
             panic!("an error was dropped")
         };
         assert_eq!(chain(&error), "cannot write to stdout\n  because: disk on fire");
+        let quoting = infer::Error::invalid_input("no: disk on fire").with_source(io::Error::other("disk on fire"));
+        assert_eq!(chain(&quoting), "no: disk on fire");
     }
 }

@@ -37,7 +37,11 @@ struct File {
 impl Inspect {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let inspection = infer::inspect(&self.path)?;
-        if self.json { output::json(&report(&inspection)) } else { output::text(&text(&inspection)) }
+        if self.json {
+            output::json(&report(&inspection))
+        } else {
+            output::text(&output::printable(&text(&inspection)))
+        }
     }
 }
 

@@ -10,6 +10,9 @@ use std::{
 
 /// Writes text to stdout at once, so that a reader sees it as it is made.
 pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    if text.is_empty() {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -63,6 +66,12 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.decimals$} {}", UNITS[power])
 }
 
+/// Text out of a model's file, fit for a terminal: a file must not move the cursor or rename the window.
+pub(crate) fn printable(text: &str) -> String {
+    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().map(|c| if harmless(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
 /// A number with commas between thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -89,6 +98,11 @@ mod tests {
         assert_eq!(bytes(3 << 29), "1.50 GiB");
         assert_eq!(bytes(u64::MAX), "16384 PiB");
         assert_eq!([0, 999, 1000, 134_515_008].map(count), ["0", "999", "1,000", "134,515,008"]);
+    }
+
+    #[test]
+    fn a_file_does_not_speak_to_the_terminal() {
+        assert_eq!(printable("a\n\tb\u{1b}[2Jc\u{9b}d"), "a\n\tb\u{fffd}[2Jc\u{fffd}d");
     }
 
     #[test]

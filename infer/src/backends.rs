@@ -8,7 +8,7 @@ mod llama;
 
 use crate::{Device, Inspection, Library, ModelSource};
 use infer_core::{Error, Model, Result};
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::ControlFlow, str::FromStr};
 
 /// A native runtime behind the API. All of them are named here, compiled in or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,10 +51,10 @@ impl Backend {
 pub(crate) fn open(
     backend: Backend,
     source: &ModelSource,
-    progress: &mut dyn FnMut(f32) -> bool,
+    watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
 ) -> Result<Box<dyn Model>> {
     match backend {
-        Backend::Llama => llama::open(source, progress),
+        Backend::Llama => llama::open(source, watch),
     }
 }
 

@@ -87,3 +87,8 @@ pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prom
 pub use infer_core::*;
 pub use inspect::{Inspection, inspect};
 pub use source::{Library, ModelSource, open};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,6 +1,9 @@
 use crate::{Backend, backends, format};
 use infer_core::{Model, Result};
-use std::path::{Path, PathBuf};
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
 
 /// Opens a model file with the backend that reads its format.
 ///
@@ -20,13 +23,14 @@ pub fn open(path: impl AsRef<Path>) -> Result<Box<dyn Model>> {
 ///
 /// ```no_run
 /// use infer::{Backend, Library, ModelSource};
+/// use std::ops::ControlFlow;
 ///
 /// let source = ModelSource::new("model.gguf")
 ///     .with_backend(Backend::Llama)
 ///     .with_library(Library::At("/opt/infer/libinfer_llama.so".into()));
-/// let model = source.open_with(&mut |done| {
+/// let model = source.open_watched(&mut |done| {
 ///     eprint!("\r{:3.0} %", done * 100.0);
-///     true // false gives up
+///     ControlFlow::Continue(()) // Break gives up
 /// })?;
 /// # Ok::<(), infer::Error>(())
 /// ```
@@ -103,15 +107,15 @@ impl ModelSource {
     /// # Errors
     /// Those of [`open`].
     pub fn open(&self) -> Result<Box<dyn Model>> {
-        self.open_with(&mut |_| true)
+        self.open_watched(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// Opens the model and tells how far it is: `progress` is called with a share from 0 to 1, and gives up by answering
-    /// `false`.
+    /// Opens the model and tells how far it is: `watch` is called on this thread with a share from 0 to 1, and ends the
+    /// load by answering [`Break`](ControlFlow::Break).
     ///
     /// # Errors
-    /// Those of [`open`]; [`Cancelled`](crate::ErrorKind::Cancelled) when `progress` gave up.
-    pub fn open_with(&self, progress: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn Model>> {
-        backends::open(self.backend()?, self, progress)
+    /// Those of [`open`]; [`Cancelled`](crate::ErrorKind::Cancelled) when `watch` ended it.
+    pub fn open_watched(&self, watch: &mut dyn FnMut(f32) -> ControlFlow<()>) -> Result<Box<dyn Model>> {
+        backends::open(self.backend()?, self, watch)
     }
 }

@@ -116,7 +116,7 @@ impl<'s> Report<'s> {
     }
 
     pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
-        if json { output::json(self) } else { output::text(&self.text()) }
+        if json { output::json(self) } else { output::text(&output::printable(&self.text())) }
     }
 
     fn text(&self) -> String {

@@ -22,11 +22,13 @@ fn library(choice: &Library) -> Result<Llama> {
     }
 }
 
-pub(super) fn open(source: &ModelSource, progress: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn infer_core::Model>> {
+pub(super) fn open(
+    source: &ModelSource,
+    watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
+) -> Result<Box<dyn infer_core::Model>> {
     let llama = library(&source.library)?;
     let options = ModelOptions::new().with_vocab_only(source.vocab_only);
-    let mut watch = |done| if progress(done) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
-    Ok(Box::new(Model::open_watched(&llama, &source.path, &options, &mut watch)?))
+    Ok(Box::new(Model::open_watched(&llama, &source.path, &options, watch)?))
 }
 
 pub(super) fn devices(choice: &Library) -> Result<Vec<crate::Device>> {

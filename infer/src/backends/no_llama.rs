@@ -2,8 +2,9 @@
 
 use crate::{Backend, Device, Inspection, Library, ModelSource};
 use infer_core::{Error, ErrorKind, Model, Result};
+use std::ops::ControlFlow;
 
-pub(super) fn open(source: &ModelSource, _: &mut dyn FnMut(f32) -> bool) -> Result<Box<dyn Model>> {
+pub(super) fn open(source: &ModelSource, _: &mut dyn FnMut(f32) -> ControlFlow<()>) -> Result<Box<dyn Model>> {
     Err(missing(source))
 }
 
