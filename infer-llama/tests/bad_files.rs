@@ -405,7 +405,7 @@ type SplitCase = (&'static str, fn(&mut [Gguf; 2]), &'static [&'static str]);
 #[test]
 fn split_models() {
     let folder = Folder::new();
-    let parts = split(tiny::llama());
+    let parts = tiny::split(tiny::llama());
     let write = |prefix: &str, parts: &[Gguf; 2]| -> PathBuf {
         folder.file(&format!("{prefix}-00002-of-00002.gguf"), &parts[1].bytes());
         folder.file(&format!("{prefix}-00001-of-00002.gguf"), &parts[0].bytes())
@@ -436,20 +436,4 @@ fn split_models() {
     assert!(said.starts_with("Io: ") && said.contains("alone-00002-of-00002.gguf"), "{said}");
     let renamed = folder.file("renamed.gguf", &parts[0].bytes());
     refused(&renamed, ErrorKind::InvalidModel, &["split.count"]);
-}
-
-/// The first tensors with the metadata in one file, the others in a second one.
-fn split(mut first: Gguf) -> [Gguf; 2] {
-    let total = first.tensors.len() as i32;
-    let mut second = Gguf::new();
-    second.tensors = first.tensors.split_off(5);
-    first
-        .set("split.no", Field::U16(0))
-        .set("split.count", Field::U16(2))
-        .set("split.tensors.count", Field::I32(total));
-    second
-        .set("split.no", Field::U16(1))
-        .set("split.count", Field::U16(2))
-        .set("split.tensors.count", Field::I32(total));
-    [first, second]
 }

@@ -81,3 +81,19 @@ fn floats(name: String, shape: &[u64], random: &mut Random) -> Tensor {
     let data = (0..count).flat_map(|_| number(random).to_le_bytes()).collect();
     Tensor { name, shape: shape.to_vec(), dtype: 0, data }
 }
+
+/// The first tensors with the metadata in one file, the others in a second one.
+pub(crate) fn split(mut first: Gguf) -> [Gguf; 2] {
+    let total = first.tensors.len() as i32;
+    let mut second = Gguf::new();
+    second.tensors = first.tensors.split_off(5);
+    first
+        .set("split.no", Field::U16(0))
+        .set("split.count", Field::U16(2))
+        .set("split.tensors.count", Field::I32(total));
+    second
+        .set("split.no", Field::U16(1))
+        .set("split.count", Field::U16(2))
+        .set("split.tensors.count", Field::I32(total));
+    [first, second]
+}
