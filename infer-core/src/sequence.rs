@@ -88,6 +88,8 @@ impl Sequence {
 
 impl Drop for Sequence {
     fn drop(&mut self) {
+        // In this order: whoever sees the count sees the state. A session that reaps the slot in between, and may even
+        // have given it to another sequence by the time of the count, then looks once more than it has to.
         self.table.slot(self.slot).state.store(DROPPED, Ordering::Release);
         self.table.dropped.fetch_add(1, Ordering::Release);
     }
