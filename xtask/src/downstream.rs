@@ -21,8 +21,8 @@ use crate::workspace::{output, root, target};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
-/// A question whose answer a small model knows.
-const PROMPT: &str = "What is the capital of France?";
+/// A text whose next word a small model knows.
+const PROMPT: &str = "The capital of France is";
 const ANSWER: &str = "Paris";
 
 /// What a build of the linked form may find on the path, beside cmake.

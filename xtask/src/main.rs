@@ -2,7 +2,9 @@
 
 #[cfg(feature = "reading")]
 mod api;
+mod arrows;
 mod bindings;
+mod check;
 mod demo;
 mod downstream;
 mod model;
@@ -32,6 +34,8 @@ enum Command {
     Setup(setup::Arguments),
     Demo(demo::Arguments),
     Test(test::Arguments),
+    Check(check::Arguments),
+    Arrows(arrows::Arguments),
     Bindings(bindings::Arguments),
     Api(ApiArguments),
     Model(model::Arguments),
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         Command::Setup(arguments) => setup::run(&host, &arguments),
         Command::Demo(arguments) => demo::run(&host, &arguments),
         Command::Test(arguments) => test::run(&host, &arguments),
+        Command::Check(arguments) => check::run(&host, &arguments),
+        Command::Arrows(arguments) => arrows::run(&arguments),
         Command::Bindings(arguments) => bindings::run(&host, &arguments),
         Command::Api(arguments) => api_command(&arguments),
         Command::Package(arguments) => package::run(&host, &arguments),
