@@ -26,12 +26,19 @@ use std::{
 /// the library left them; a step in steady state allocates nothing in Rust.
 ///
 /// What the trait leaves to a backend, here:
-/// - A pass that was [interrupted](Self::interrupt) or failed is taken back: the positions it added are removed. Where the
+/// - A pass that was [interrupted](infer_core::Session::interrupt) or failed is taken back: the positions it added are removed. Where the
 ///   model's memory cannot remove a part of a sequence (recurrent and hybrid models, and sliding windows that lost what lies
 ///   before), the sequences of that batch are spent.
 /// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds.
 /// - [`truncate`](infer_core::Session::truncate) and [`fork`](infer_core::Session::fork) answer
 ///   [`Unsupported`](ErrorKind::Unsupported) where the model's memory cannot do it exactly.
+///
+/// Sharing one between threads does not compile:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<infer_llama::Session>();
+/// ```
 pub struct Session {
     context: raw::Context,
     batch: raw::Batch,

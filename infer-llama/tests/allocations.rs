@@ -1,0 +1,81 @@
+//! A step in steady state asks Rust's allocator for nothing, and no logits are copied.
+
+mod kit;
+
+use infer_core::{Batch, OpenOptions, Sampling, Session as _, Token, Want};
+use infer_llama::{KvLayout, Llama, Model, SessionOptions};
+use infer_sys::llama::fake::{self, Script};
+use kit::{Folder, tiny};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+thread_local! {
+    /// What this thread asked for; other threads of the test program do not matter.
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: everything is handed to the system's allocator as it came; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: the caller's promise is the one wanted here.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Over the faked door, which allocates nothing once it is warm: with penalties, so that samplers have state.
+#[test]
+fn a_step_allocates_nothing() {
+    for layout in [KvLayout::Split, KvLayout::Unified] {
+        let folder = Folder::new();
+        let path = folder.file("tiny.gguf", &tiny::llama().bytes());
+        let _control = Script::new().install();
+        let model = Model::open(&Llama::from_api(fake::api()).unwrap(), path).unwrap();
+        let options = SessionOptions::new().with_context(512).with_sequences(8).with_threads(1).with_layout(layout);
+        let mut session = model.session(&options).unwrap();
+        let sampling = Sampling::default().with_temperature(1.0).with_top_k(20).with_repetition_penalty(1.1);
+        let mut rows: Vec<_> = (0..8)
+            .map(|seed| {
+                let seq = session.open(&OpenOptions::default()).unwrap();
+                session.sample_with(&seq, &sampling.clone().with_seed(seed), &[Token(1)]).unwrap();
+                (seq, Token(1))
+            })
+            .collect();
+        let mut batch = Batch::new();
+        let mut warm = 0;
+        for step in 0..300 {
+            if step == 30 {
+                warm = ASKED.get();
+            }
+            batch.clear();
+            for (seq, next) in &rows {
+                batch.push(seq, &[*next], Want::Logits);
+            }
+            session.decode(&batch).unwrap();
+            let out = session.outputs();
+            for (index, (_, next)) in rows.iter_mut().enumerate() {
+                *next = out.token(index).unwrap();
+                assert_eq!(out.logits(index).map(<[f32]>::len), Some(259));
+            }
+        }
+        assert_eq!(ASKED.get() - warm, 0, "{layout:?}");
+    }
+}
