@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     let request = Request::text("A long history of tea:").with_max_tokens(1000).with_ignore_end(true);
-    let mut generation = generator.generate(&mut *session, &request)?;
+    let mut generation = generator.generate(&mut session, &request)?;
     for piece in &mut generation {
         print!("{}", piece?.text);
         std::io::stdout().flush()?;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The interrupt stays raised until it is lowered. Then the text goes on where it was; nothing is computed twice.
     session.interrupt().lower();
-    let rest = generator.generate(&mut *session, &Request::tokens(log).with_max_tokens(20))?.complete()?;
+    let rest = generator.generate(&mut session, &Request::tokens(log).with_max_tokens(20))?.complete()?;
     println!("and on, with {} tokens reused:{}", rest.stats.reused_tokens, rest.text);
     Ok(())
 }

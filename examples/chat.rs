@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // cuts what differs, and feeds the rest: the keys and values of earlier turns stay where they are.
         let prompt = template.render(&messages, &RenderOptions::new())?;
         let request = Request::rendered(prompt).with_sampling(sampling.clone()).with_max_tokens(200);
-        let mut generation = generator.generate(&mut *session, &request)?;
+        let mut generation = generator.generate(&mut session, &request)?;
         let mut answer = String::new();
         for piece in &mut generation {
             let piece = piece?;

@@ -155,7 +155,7 @@ impl Generate {
         ctrl_c::raises(session.interrupt())?;
 
         let mut generator = Generator::new(model.tokenizer());
-        let generation = generator.generate(&mut *session, &self.request(prompt, sampling))?;
+        let generation = generator.generate(&mut session, &self.request(prompt, sampling))?;
         if self.json {
             return report(generation.complete()?, load);
         }

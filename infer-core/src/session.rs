@@ -106,3 +106,58 @@ pub trait Session {
         Err(Error::unsupported("this session cannot restore sequences"))
     }
 }
+
+/// A boxed session is one, so that `&mut session` serves wherever `&mut dyn Session` is taken.
+impl<S: Session + ?Sized> Session for Box<S> {
+    fn model(&self) -> &Arc<ModelInfo> {
+        (**self).model()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+
+    fn limits(&self) -> &Limits {
+        (**self).limits()
+    }
+
+    fn usage(&self) -> Usage {
+        (**self).usage()
+    }
+
+    fn interrupt(&self) -> Interrupt {
+        (**self).interrupt()
+    }
+
+    fn open(&mut self, options: &OpenOptions) -> Result<Sequence> {
+        (**self).open(options)
+    }
+
+    fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
+        (**self).fork(parent, len)
+    }
+
+    fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()> {
+        (**self).truncate(seq, len)
+    }
+
+    fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
+        (**self).sample_with(seq, sampling, prompt)
+    }
+
+    fn decode(&mut self, batch: &Batch) -> Result<()> {
+        (**self).decode(batch)
+    }
+
+    fn outputs(&self) -> Outputs<'_> {
+        (**self).outputs()
+    }
+
+    fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
+        (**self).save(seq, to)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
+        (**self).restore(from)
+    }
+}

@@ -10,7 +10,7 @@ use infer_core::{Error, Model, Result, chat::Template};
 /// let template = infer::chat_template(&*model)?;
 /// let prompt = template.render(&[Message::user("Name three rivers.")], &RenderOptions::new())?;
 /// let mut session = model.session(&SessionOptions::new())?;
-/// let answer = Generator::new(model.tokenizer()).generate(&mut *session, &Request::rendered(prompt))?.complete()?;
+/// let answer = Generator::new(model.tokenizer()).generate(&mut session, &Request::rendered(prompt))?.complete()?;
 /// println!("{}", answer.text);
 /// # Ok::<(), infer::Error>(())
 /// ```

@@ -17,7 +17,7 @@
 //!         .with_max_tokens(16)
 //!         .with_stop("\n");
 //!     let mut generator = Generator::new(model.tokenizer());
-//!     for piece in generator.generate(&mut *session, &request)? {
+//!     for piece in generator.generate(&mut session, &request)? {
 //!         print!("{}", piece?.text);
 //!     }
 //!     Ok(())

@@ -26,7 +26,7 @@ use std::{sync::Arc, time::Instant};
 /// let mut session = model.session(&SessionOptions::new())?;
 /// let mut generator = Generator::new(model.tokenizer());
 /// let request = Request::text("The capital of France is").with_max_tokens(32);
-/// for piece in generator.generate(&mut *session, &request)? {
+/// for piece in generator.generate(&mut session, &request)? {
 ///     print!("{}", piece?.text);
 /// }
 /// # Ok::<(), infer::Error>(())

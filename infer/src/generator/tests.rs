@@ -29,7 +29,7 @@ fn ask(prompt: &str) -> Request {
 
 fn complete(script: Script, request: &Request) -> Completion {
     let (mut session, mut generator) = start(script);
-    finish(&mut *session, &mut generator, request)
+    finish(&mut session, &mut generator, request)
 }
 
 fn finish(session: &mut dyn Session, generator: &mut Generator, request: &Request) -> Completion {
@@ -82,7 +82,7 @@ fn a_stop_string_is_found_across_tokens_and_left_out() {
     let script = Script::new().with_line("go: ", "one two END three");
     let (mut session, mut generator) = start(script.clone());
     let request = ask("go: ").with_stop("absent").with_stop("END");
-    let mut generation = generator.generate(&mut *session, &request).unwrap();
+    let mut generation = generator.generate(&mut session, &request).unwrap();
     let pieces: Vec<Piece> = (&mut generation).map(Result::unwrap).collect();
     assert_eq!(generation.finish_reason(), Some(FinishReason::StopString(1)));
     assert_eq!(pieces.iter().map(|piece| piece.text.as_str()).collect::<String>(), "one two ");
@@ -97,7 +97,7 @@ fn a_stop_string_is_found_across_tokens_and_left_out() {
 fn half_a_character_waits_for_the_other_half() {
     let script = Script::new().with_line("x", "a\u{e9}\u{1f600}b");
     let (mut session, mut generator) = start(script.clone());
-    let generation = generator.generate(&mut *session, &ask("x")).unwrap();
+    let generation = generator.generate(&mut session, &ask("x")).unwrap();
     let texts: Vec<String> = generation.map(|piece| piece.unwrap().text).collect();
     assert_eq!(texts, ["a", "", "\u{e9}", "", "", "", "\u{1f600}", "b", ""]);
 
@@ -126,8 +126,8 @@ fn tokens_can_be_counted_stopped_at_and_ignored() {
 fn the_context_is_an_error_before_and_a_reason_after_the_first_token() {
     let script = Script::new().with_context(8).with_line("12345678", "9").with_line("1234", "56789");
     let (mut session, mut generator) = start(script.clone());
-    assert_eq!(refusal(&mut *session, &mut generator, &ask("123456789")), ErrorKind::ContextFull);
-    assert_eq!(refusal(&mut *session, &mut generator, &ask("")), ErrorKind::InvalidInput);
+    assert_eq!(refusal(&mut session, &mut generator, &ask("123456789")), ErrorKind::ContextFull);
+    assert_eq!(refusal(&mut session, &mut generator, &ask("")), ErrorKind::InvalidInput);
     assert_eq!(session.usage().sequences, 0, "nothing was begun");
 
     // The token drawn after the last position still counts; it is the one that could not be fed.
@@ -141,10 +141,10 @@ fn the_context_is_an_error_before_and_a_reason_after_the_first_token() {
 fn a_longer_prompt_computes_only_what_is_new() {
     let (script, passes) = counting(Script::new().with_batch(1).with_line("first?", "yes").with_line("second?", "no"));
     let (mut session, mut generator) = start(script.clone());
-    finish(&mut *session, &mut generator, &ask("first?"));
+    finish(&mut session, &mut generator, &ask("first?"));
     let before = *passes.lock().unwrap();
     let prompt = encode("first?yes</s>second?");
-    let done = finish(&mut *session, &mut generator, &Request::tokens(prompt.clone()));
+    let done = finish(&mut session, &mut generator, &Request::tokens(prompt.clone()));
     assert_eq!(done.text, "no");
     // "first?yes" was fed; the end that was drawn never was.
     assert_eq!(done.stats.reused_tokens, 9);
@@ -152,7 +152,7 @@ fn a_longer_prompt_computes_only_what_is_new() {
 
     // The same prompt again, and one that leaves the text early: cut, not wrong.
     for prompt in ["first?yes</s>second?", "first?second?"] {
-        let done = finish(&mut *session, &mut generator, &ask(prompt));
+        let done = finish(&mut session, &mut generator, &ask(prompt));
         assert_eq!(done.text, complete(script.clone(), &ask(prompt)).text);
     }
     assert_eq!(session.usage().sequences, 1);
@@ -162,8 +162,8 @@ fn a_longer_prompt_computes_only_what_is_new() {
 fn a_model_that_cannot_go_back_computes_again() {
     let script = Script::new().with_cuts(Cuts::Nowhere).with_line("first?", "yes").with_line("second?", "no");
     let (mut session, mut generator) = start(script);
-    finish(&mut *session, &mut generator, &ask("first?"));
-    let done = finish(&mut *session, &mut generator, &ask("second?"));
+    finish(&mut session, &mut generator, &ask("first?"));
+    let done = finish(&mut session, &mut generator, &ask("second?"));
     assert_eq!((done.text.as_str(), done.stats.reused_tokens), ("no", 0));
     assert_eq!(session.usage().sequences, 1);
 }
@@ -179,15 +179,15 @@ fn a_cancelled_generation_keeps_what_it_has_and_can_go_on() {
         None
     });
     let (mut session, mut generator) = start(script);
-    let part = finish(&mut *session, &mut generator, &ask("count: ").with_stop("2 9"));
+    let part = finish(&mut session, &mut generator, &ask("count: ").with_stop("2 9"));
     assert_eq!((part.text.as_str(), part.finish), ("1 2", FinishReason::Cancelled), "held-back text comes out");
 
     // The interrupt is a level: nothing runs until it is lowered.
     let log = generator.tokens().to_vec();
-    let none = finish(&mut *session, &mut generator, &Request::tokens(log.clone()));
+    let none = finish(&mut session, &mut generator, &Request::tokens(log.clone()));
     assert_eq!((none.text.as_str(), none.finish), ("", FinishReason::Cancelled));
     session.interrupt().lower();
-    let rest = finish(&mut *session, &mut generator, &Request::tokens(log.clone()));
+    let rest = finish(&mut session, &mut generator, &Request::tokens(log.clone()));
     assert_eq!((rest.text.as_str(), rest.finish), (" 3 4", FinishReason::EndOfText));
     assert_eq!(rest.stats.reused_tokens, log.len() - 1);
 }
@@ -196,13 +196,13 @@ fn a_cancelled_generation_keeps_what_it_has_and_can_go_on() {
 fn after_an_error_the_session_and_the_generator_are_of_use() {
     for fault in [Fault::Error(ErrorKind::OutOfCells), Fault::Spend(ErrorKind::Runtime)] {
         let (mut session, mut generator) = start(Script::new().with_line("x", "abcd").with_fault(2, fault));
-        let mut generation = generator.generate(&mut *session, &ask("x")).unwrap();
+        let mut generation = generator.generate(&mut session, &ask("x")).unwrap();
         assert_eq!(generation.by_ref().take(2).map(|piece| piece.unwrap().text).collect::<String>(), "ab");
         assert!(generation.next().unwrap().is_err());
         assert!(generation.next().is_none(), "an error ends it");
         assert_eq!(generation.finish_reason(), None);
         let log = generator.tokens().to_vec();
-        let rest = finish(&mut *session, &mut generator, &Request::tokens(log.clone()));
+        let rest = finish(&mut session, &mut generator, &Request::tokens(log.clone()));
         assert_eq!((rest.text.as_str(), rest.finish), ("cd", FinishReason::EndOfText), "{fault:?}");
     }
 }
@@ -226,7 +226,7 @@ fn a_bad_request_is_an_error_before_anything_is_computed() {
     let (mut session, mut generator) = start(script);
     let hot = Sampling::default().with_temperature(-1.0);
     for request in [ask("x").with_stop(""), ask("x").with_sampling(hot), Request::tokens([Token(100_000)])] {
-        assert_eq!(refusal(&mut *session, &mut generator, &request), ErrorKind::InvalidInput);
+        assert_eq!(refusal(&mut session, &mut generator, &request), ErrorKind::InvalidInput);
     }
     assert_eq!(*passes.lock().unwrap(), 0);
 }
@@ -234,7 +234,7 @@ fn a_bad_request_is_an_error_before_anything_is_computed() {
 #[test]
 fn dropping_it_early_keeps_every_token() {
     let (mut session, mut generator) = start(Script::new().with_line("x", "abcdef"));
-    let taken = generator.generate(&mut *session, &ask("x")).unwrap().take(3).count();
+    let taken = generator.generate(&mut session, &ask("x")).unwrap().take(3).count();
     assert_eq!((taken, generator.tokens()), (3, &encode("xabc")[..]));
     assert_eq!(generator.sequence().map(Sequence::len), Some(3), "the last one drawn is not fed yet");
 }

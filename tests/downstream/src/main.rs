@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = infer::open(path)?;
     let mut session = model.session(&SessionOptions::new().with_context(512))?;
     let request = Request::text(prompt).with_max_tokens(8);
-    let answer = Generator::new(model.tokenizer()).generate(&mut *session, &request)?.complete()?;
+    let answer = Generator::new(model.tokenizer()).generate(&mut session, &request)?.complete()?;
     println!("{}", answer.text);
     Ok(())
 }
