@@ -35,6 +35,18 @@ const FLAGS: &[(&str, &str)] = &[
     ("LLAMA_OPENSSL", "OFF"),
 ];
 
+/// What is set otherwise where upstream's own programs are built.
+const PROGRAM_FLAGS: &[(&str, &str)] = &[
+    ("LLAMA_BUILD_COMMON", "ON"),
+    ("LLAMA_BUILD_TOOLS", "ON"),
+    ("LLAMA_BUILD_SERVER", "ON"),
+    // Its assets are not in the tree, and would be fetched.
+    ("LLAMA_USE_PREBUILT_UI", "OFF"),
+];
+
+/// Upstream's programs that we measure against and check with.
+pub const PROGRAMS: &[&str] = &["llama-bench", "llama-tokenize", "llama-cli", "llama-server"];
+
 /// For the compilers: nothing is exported by default, and no symbol is made unique over the whole process.
 const VISIBILITY: &[&str] = &["-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-gnu-unique"];
 
@@ -67,6 +79,8 @@ pub struct Keys {
     pub archives: Key,
     /// Of the door made of them.
     pub door: Key,
+    /// Of upstream's own programs.
+    pub programs: Key,
 }
 
 impl Recipe {
@@ -100,23 +114,30 @@ impl Recipe {
         for (name, text) in shim {
             door = door.contents(&format!("shim {name}"), text);
         }
-        Keys { archives, door: door.key() }
+        let mut programs = KeyOf::default().value("archives", archives.short());
+        for (name, value) in PROGRAM_FLAGS {
+            programs = programs.value(&format!("cmake {name}"), value);
+        }
+        let programs = PROGRAMS.iter().fold(programs, |key, name| key.value("program", name)).key();
+        Keys { archives, door: door.key(), programs }
     }
 
-    /// Builds the archives of `tree` into `folder`, in a child of `host`.
+    /// Builds `product` of `tree` into `folder` by cmake, in a child of `host`.
     ///
     /// # Errors
     /// The build failed: the message has the end of the log and says where all of it is.
-    pub fn archives(
+    pub fn cmake(
         &self,
         host: &Host,
+        product: Product,
         tree: &Path,
         with: &With<'_>,
         folder: &Path,
         progress: &mut dyn Progress,
     ) -> Result<()> {
         let step = Step {
-            work: Work::Archives {
+            work: Work::Cmake {
+                product,
                 native: self.native,
                 generator: with.generator.name().to_owned(),
                 make: with.generator.program().to_owned(),
@@ -136,7 +157,7 @@ impl Recipe {
     /// Makes the door of `archives` (a folder) into `folder`, in a child of `host`.
     ///
     /// # Errors
-    /// As [`Recipe::archives`].
+    /// As [`Recipe::cmake`].
     pub fn door(
         &self,
         host: &Host,
@@ -160,7 +181,25 @@ impl Recipe {
     }
 }
 
-/// What the archives are built with.
+/// What llama.cpp's cmake project is run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    /// The library's archives, and the headers the shim is compiled against.
+    Archives,
+    /// Upstream's own [`PROGRAMS`].
+    Programs,
+}
+
+impl Product {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Archives => "archives",
+            Self::Programs => "programs",
+        }
+    }
+}
+
+/// What cmake is run with.
 #[derive(Clone, Copy, Debug)]
 pub struct With<'a> {
     /// cmake.
@@ -187,7 +226,7 @@ pub(crate) struct Step {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Work {
-    Archives { native: bool, generator: String, make: PathBuf },
+    Cmake { product: Product, native: bool, generator: String, make: PathBuf },
     Door,
 }
 
@@ -211,8 +250,8 @@ impl Step {
             self.variant.name().to_owned(),
             self.commit.clone(),
         ];
-        if let Work::Archives { native, generator, make } = &self.work {
-            fields.extend([on(*native), generator.clone(), text(make)?]);
+        if let Work::Cmake { product, native, generator, make } = &self.work {
+            fields.extend([product.name().to_owned(), on(*native), generator.clone(), text(make)?]);
         }
         Ok(fields.join(&SEPARATOR.to_string()).into())
     }
@@ -222,9 +261,12 @@ impl Step {
         let (&[from, folder, triple, is_host, variant, commit], rest) = fields.split_first_chunk()?;
         let work = match *rest {
             [] => Work::Door,
-            [native, generator, make] => {
-                Work::Archives { native: native == "on", generator: generator.to_owned(), make: make.into() }
-            }
+            [product, native, generator, make] => Work::Cmake {
+                product: [Product::Archives, Product::Programs].into_iter().find(|known| known.name() == product)?,
+                native: native == "on",
+                generator: generator.to_owned(),
+                make: make.into(),
+            },
             _ => return None,
         };
         Some(Self {
@@ -244,13 +286,19 @@ pub(crate) fn run(step: &OsStr) -> Result<()> {
     let scratch = step.folder.join("scratch");
     fs::create_dir_all(&scratch).at("create", &scratch)?;
     match &step.work {
-        Work::Archives { native, generator, make } => archives(&step, &scratch, *native, generator, make)?,
+        Work::Cmake { product, native, generator, make } => {
+            let mut config = configure(&step, &scratch, *native, generator, make);
+            match product {
+                Product::Archives => archives(&step, config.build_target("llama").build())?,
+                Product::Programs => programs(&step, &mut config)?,
+            }
+        }
         Work::Door => door::make(&step, &scratch)?,
     }
     fs::remove_dir_all(&scratch).at("remove", &scratch)
 }
 
-fn archives(step: &Step, scratch: &Path, native: bool, generator: &str, make: &Path) -> Result<()> {
+fn configure(step: &Step, scratch: &Path, native: bool, generator: &str, make: &Path) -> cmake::Config {
     let mut config = cmake::Config::new(&step.from);
     config
         .target(&step.target.triple)
@@ -261,15 +309,18 @@ fn archives(step: &Step, scratch: &Path, native: bool, generator: &str, make: &P
         .define("CMAKE_MAKE_PROGRAM", make)
         .define("GGML_NATIVE", if native { "ON" } else { "OFF" })
         .define("LLAMA_BUILD_NUMBER", "0")
-        .define("LLAMA_BUILD_COMMIT", &step.commit)
-        .build_target("llama");
+        .define("LLAMA_BUILD_COMMIT", &step.commit);
     for (name, value) in FLAGS.iter().chain(step.variant.cmake_flags()) {
         config.define(name, value);
     }
     for flag in flags(step, scratch) {
         config.cflag(&flag).cxxflag(&flag);
     }
-    let built = config.build().join("build");
+    config
+}
+
+fn archives(step: &Step, out: PathBuf) -> Result<()> {
+    let built = out.join("build");
     for archive in found_in(&built, "a")? {
         let to = step.folder.join(archive.file_name().unwrap_or_default());
         fs::copy(&archive, &to).at("write", &to)?;
@@ -284,6 +335,23 @@ fn archives(step: &Step, scratch: &Path, native: bool, generator: &str, make: &P
     }
     let licence = step.folder.join("LICENSE-llama.cpp");
     fs::copy(step.from.join("LICENSE"), &licence).map(drop).at("write", &licence)
+}
+
+fn programs(step: &Step, config: &mut cmake::Config) -> Result<()> {
+    for (name, value) in PROGRAM_FLAGS {
+        config.define(name, value);
+    }
+    // The crate names one target; what runs cmake's output takes the others.
+    config.build_target(PROGRAMS[0]);
+    for program in &PROGRAMS[1..] {
+        config.build_arg(program);
+    }
+    let built = config.build().join("build/bin");
+    for program in PROGRAMS {
+        let (from, to) = (built.join(program), step.folder.join(program));
+        fs::copy(&from, &to).at("write", &to)?;
+    }
+    Ok(())
 }
 
 /// Flags for both compilers, those they know. Paths are mapped away: the same source gives the same bytes wherever it lies.

@@ -89,8 +89,8 @@ fn a_key_names_no_path_and_no_rust_source() {
 
 #[test]
 fn the_child_is_told_what_the_parent_meant() {
-    let archives = Work::Archives { native: true, generator: "Ninja".into(), make: "/t/ninja".into() };
-    for work in [archives, Work::Door] {
+    let cmake = |product| Work::Cmake { product, native: true, generator: "Ninja".into(), make: "/t/ninja".into() };
+    for work in [cmake(Product::Archives), cmake(Product::Programs), Work::Door] {
         let step = Step {
             from: "/a tree/with spaces".into(),
             folder: "/b".into(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, Installed};
 use crate::choose::{self, Found, Refusal, Source, Target, Tree, Wanted};
-use crate::compile::{Keys, Recipe, With};
+use crate::compile::{Keys, PROGRAMS, Product, Recipe, With};
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
 use crate::fixtures;
@@ -18,6 +18,8 @@ use crate::tree::{self, Standing};
 /// Names of the two steps' folders in the cache.
 const ARCHIVES: &str = "llama-archives";
 const DOOR: &str = "llama";
+/// And of upstream's programs.
+const PEERS: &str = "llama-programs";
 
 /// What there is to build llama.cpp with, and what it would be built into.
 #[derive(Debug)]
@@ -172,23 +174,47 @@ impl Llama {
         })
     }
 
+    /// Upstream's own [`PROGRAMS`], built from `tree` (a whole one) into the cache, unless they are there.
+    ///
+    /// # Errors
+    /// A tool is missing, or the build failed.
+    pub fn programs(&self, host: &Host, tree: &Path, progress: &mut dyn Progress) -> Result<Installed> {
+        let what = format!("{} of llama.cpp", PROGRAMS.join(", "));
+        self.cmake(host, Product::Programs, tree, &self.cache.build(PEERS, &self.keys()?.programs), &what, progress)
+    }
+
     fn archives(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
+        self.cmake(host, Product::Archives, tree.path(), &self.archives_folder()?, "llama.cpp", progress)
+    }
+
+    fn cmake(
+        &self,
+        host: &Host,
+        product: Product,
+        tree: &Path,
+        folder: &Path,
+        what: &str,
+        progress: &mut dyn Progress,
+    ) -> Result<Installed> {
         let missing = |refusal: Refusal| Error::new(refusal.to_string());
         let cmake = self.tools.cmake.as_ref().ok_or_else(|| missing(Refusal::NoCmake))?;
         let generator = self.tools.generator.as_ref().ok_or_else(|| missing(Refusal::NoGenerator))?;
         let keys = self.keys()?;
-        let folder = self.archives_folder()?;
-        let log = self.log(&folder);
-        self.cache.install(&folder, progress, |folder, progress| {
+        let log = self.log(folder);
+        self.cache.install(folder, progress, |folder, progress| {
             progress.start(&format!(
-                "building llama.cpp {} ({}, {})",
+                "building {what} {} ({}, {})",
                 self.short_commit(),
                 self.wanted.variant,
                 self.cpu()
             ));
             let with = With { cmake, generator, jobs: self.jobs(), log: &log };
-            self.recipe.archives(host, tree.path(), &with, folder, progress)?;
-            fixtures::write(&folder.join("made-of.txt"), keys.archives.text())?;
+            self.recipe.cmake(host, product, tree, &with, folder, progress)?;
+            let made_of = match product {
+                Product::Archives => &keys.archives,
+                Product::Programs => &keys.programs,
+            };
+            fixtures::write(&folder.join("made-of.txt"), made_of.text())?;
             progress.finish(&format!("log {}", log.display()));
             Ok(())
         })

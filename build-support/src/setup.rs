@@ -68,16 +68,26 @@ pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Ins
     take(&pin, &pin.parts, &fixtures::folder(&cache, &pin), env, progress, |_| Ok(()))
 }
 
-/// The whole upstream tree, for its own tools: patched like the one that is built.
+/// Upstream's own programs, built from the same source with the same patches and flags: the other side of comparisons.
+/// Returns their folder.
 ///
 /// # Errors
-/// It could not be fetched, or a patch does not apply.
-pub fn whole_tree(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+/// Something could not be fetched or built.
+pub fn programs(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
     let (cache, pin) = (Cache::from_env(env)?, Pin::named("llama")?);
     let folder = cache.source(&format!("{}-whole", tree::name(&pin, Variant::Cpu)));
-    let parts = ["common", "tools", "vendor", "licenses", "app", "ggml/src/ggml-cpu"].map(str::to_owned);
+    let parts = ["common", "tools", "vendor", "licenses"].map(str::to_owned);
     let parts: Vec<String> = pin.parts.iter().cloned().chain(parts).collect();
-    take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin))
+    let whole = take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin))?;
+    let wanted = Wanted { link: true, variant: Variant::Cpu };
+    let found = look(env, wanted)?;
+    if !found.found().cmake {
+        tool("cmake", env, progress)?;
+    }
+    if !found.found().generator {
+        tool("ninja", env, progress)?;
+    }
+    look(env, wanted)?.programs(host, &whole.path, progress)
 }
 
 /// The source tree that is built, patched.

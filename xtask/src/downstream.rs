@@ -29,7 +29,7 @@ const ANSWER: &str = "Paris";
 const TOOLCHAIN: &[&str] =
     &["cargo", "rustc", "rustdoc", "cc", "c++", "gcc", "g++", "as", "ld", "ar", "nm", "objcopy", "ranlib", "make"];
 /// What cargo itself needs to link any Rust program: the loaded form has this and no more.
-const LINKER: &[&str] = &["cargo", "rustc", "rustdoc", "gcc", "as", "ld"];
+const LINKER: &[&str] = &["cargo", "rustc", "rustdoc", "cc", "ld"];
 
 pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
     setup::ensure(host, &[Thing::Smollm2, Thing::Llama])?;
@@ -37,19 +37,21 @@ pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
     let place = Place::new(&packages)?;
     let (env, model) = (Env::from_process(), fixtures::model("smollm2")?);
 
-    // Its own cache, so that it is built from the sources in the package; kept, so that it is built once a checkout.
-    let cmake = Tools::find(&env, &Cache::from_env(&env)?)?.cmake;
+    // A cache of its own, so that llama.cpp is built from the sources in the package; kept, so that it is built once.
+    let cache = Cache::from_env(&env)?;
+    let own = cache.root().join("downstream");
+    let cmake = Tools::find(&env, &cache)?.cmake;
     let cmake = match cmake {
         Some(cmake) => cmake,
         None => bring::tool("cmake", &env, &mut crate::terminal::Terminal::default())?.path.join("bin/cmake"),
     };
     let path = place.path("linked", TOOLCHAIN, &[("cmake", &cmake)])?;
     eprintln!("downstream, linked: nothing on the path but {} and cmake", TOOLCHAIN.join(", "));
-    place.answers(&path, &[], &place.0.join("cache"), "linked", &model)?;
+    place.answers(&path, &[], &own, "linked", &model)?;
 
     let loaded = place.0.join("cache-loaded");
     let library = bring::library(&env)?;
-    let beside = library.strip_prefix(Cache::from_env(&env)?.root())?;
+    let beside = library.strip_prefix(cache.root())?;
     clear(&loaded)?;
     copy(library.parent().unwrap_or(&library), loaded.join(beside).parent().unwrap_or(&loaded))?;
     let path = place.path("loaded", LINKER, &[])?;

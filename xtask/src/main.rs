@@ -9,6 +9,7 @@ mod demo;
 mod downstream;
 mod model;
 mod package;
+mod peers;
 mod setup;
 mod terminal;
 mod test;
@@ -40,6 +41,7 @@ enum Command {
     Api(ApiArguments),
     Model(model::Arguments),
     Package(package::Arguments),
+    Peers(peers::Arguments),
     Downstream(downstream::Arguments),
 }
 
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Arrows(arguments) => arrows::run(&arguments),
         Command::Bindings(arguments) => bindings::run(&host, &arguments),
         Command::Api(arguments) => api_command(&arguments),
+        Command::Peers(arguments) => peers::run(&host, &arguments),
         Command::Package(arguments) => package::run(&host, &arguments),
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
         Command::Model(arguments) => model::run(&arguments),

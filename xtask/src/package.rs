@@ -63,8 +63,9 @@ pub(crate) fn make(host: &Host) -> Result<Vec<Package>> {
         let archive = out.join("target/package").join(format!("{name}-{version}.crate"));
         let folder = out.join("unpacked").join(&name);
         fs::create_dir_all(&folder)?;
+        // With the times of now: those in a package are all the same, and by them cargo would see no change.
         let mut unpack = Command::new("tar");
-        run_command(unpack.arg("-xzf").arg(&archive).arg("-C").arg(&folder).arg("--strip-components=1"))?;
+        run_command(unpack.arg("-xmzf").arg(&archive).arg("-C").arg(&folder).arg("--strip-components=1"))?;
         let size = fs::metadata(&archive)?.len();
         if name == "infer-sys" && size > LIMIT {
             return Err(format!("{} is {size} bytes, and {LIMIT} is the limit", archive.display()).into());
