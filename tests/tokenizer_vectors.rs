@@ -1,16 +1,16 @@
 //! The tokenizer vectors that come with llama.cpp: every case encodes to the same tokens, and comes back.
 
-use infer::{Detokenizer, Model, ModelSource, Special, Token, Tokenizer, VocabKind};
+use infer::{Detokenizer, ModelSource, Special, Token, Tokenizer, VocabKind};
 use kit::LlamaDetokenizer;
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
 };
 
 /// What the pinned tree has: fewer means that a fixture is missing, more that the pin was moved.
-const PAIRS: usize = 15;
-const CASES: usize = 694;
+const PAIR_COUNT: usize = 15;
+const CASE_COUNT: usize = 694;
 
 struct Pair {
     name: String,
@@ -19,14 +19,14 @@ struct Pair {
     cases: Vec<(String, Vec<Token>)>,
 }
 
-/// Every vocabulary that has vectors.
-fn pairs() -> Vec<Pair> {
+/// Every vocabulary that has vectors, loaded once.
+static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
     let folder = build_support::fixtures::vocabularies().unwrap_or_else(|error| panic!("{error}"));
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut inputs: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "inp")).collect();
     inputs.sort();
     inputs.iter().map(|input| pair(input)).collect()
-}
+});
 
 fn pair(input: &Path) -> Pair {
     let model = input.with_extension("");
@@ -42,8 +42,8 @@ fn pair(input: &Path) -> Pair {
     Pair { name, model, tokenizer, cases }
 }
 
-fn kinds(pairs: &[Pair], kind: VocabKind) -> impl Iterator<Item = &Pair> {
-    pairs.iter().filter(move |pair| pair.tokenizer.vocab().kind() == kind)
+fn of_kind(kind: VocabKind) -> impl Iterator<Item = &'static Pair> {
+    PAIRS.iter().filter(move |pair| pair.tokenizer.vocab().kind() == kind)
 }
 
 fn encode(tokenizer: &dyn Tokenizer, text: &str) -> Vec<Token> {
@@ -61,33 +61,30 @@ fn decode(mut detokenizer: Detokenizer, tokens: &[Token]) -> String {
 
 #[test]
 fn every_case_encodes_to_the_same_tokens() {
-    let pairs = pairs();
     let mut cases = 0;
-    for pair in &pairs {
+    for pair in &*PAIRS {
         for (text, tokens) in &pair.cases {
             assert_eq!(&encode(&*pair.tokenizer, text), tokens, "{}: {text:?}", pair.name);
             cases += 1;
         }
     }
-    assert_eq!((pairs.len(), cases), (PAIRS, CASES));
+    assert_eq!((PAIRS.len(), cases), (PAIR_COUNT, CASE_COUNT));
 }
 
 #[test]
 fn byte_pair_vocabularies_give_the_input_back() {
-    let pairs = pairs();
-    for pair in kinds(&pairs, VocabKind::Bpe) {
+    for pair in of_kind(VocabKind::Bpe) {
         for (text, tokens) in &pair.cases {
             let detokenizer = Detokenizer::new(pair.tokenizer.vocab().clone());
             assert_eq!(&decode(detokenizer, tokens), text, "{}", pair.name);
         }
     }
-    assert_eq!(kinds(&pairs, VocabKind::Bpe).count(), 12);
+    assert_eq!(of_kind(VocabKind::Bpe).count(), 12);
 }
 
 #[test]
 fn sentencepiece_vocabularies_give_the_input_back_less_the_leading_space() {
-    let pairs = pairs();
-    for pair in kinds(&pairs, VocabKind::Spm) {
+    for pair in of_kind(VocabKind::Spm) {
         for (text, tokens) in &pair.cases {
             let detokenizer = Detokenizer::new(pair.tokenizer.vocab().clone());
             assert_eq!(&decode(detokenizer.clone(), tokens), text, "{}", pair.name);
@@ -97,13 +94,12 @@ fn sentencepiece_vocabularies_give_the_input_back_less_the_leading_space() {
             assert_eq!(kept, format!("{space}{text}"), "{}", pair.name);
         }
     }
-    assert_eq!(kinds(&pairs, VocabKind::Spm).count(), 2);
+    assert_eq!(of_kind(VocabKind::Spm).count(), 2);
 }
 
 #[test]
 fn wordpiece_vocabularies_come_back_as_llama_cpp_has_them() {
-    let pairs = pairs();
-    for pair in kinds(&pairs, VocabKind::WordPiece) {
+    for pair in of_kind(VocabKind::WordPiece) {
         let llama = LlamaDetokenizer::open(&pair.model);
         for (text, tokens) in &pair.cases {
             let ids: Vec<u32> = tokens.iter().map(|token| token.0).collect();
@@ -112,5 +108,5 @@ fn wordpiece_vocabularies_come_back_as_llama_cpp_has_them() {
             assert_eq!(ours.as_bytes(), llama.text(&ids, false), "{}: {text:?}", pair.name);
         }
     }
-    assert_eq!(kinds(&pairs, VocabKind::WordPiece).count(), 1);
+    assert_eq!(of_kind(VocabKind::WordPiece).count(), 1);
 }

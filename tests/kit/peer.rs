@@ -1,6 +1,6 @@
 //! The C program of `benches/peers`, over the very object that the Rust crates link.
 
-use crate::greedy;
+use crate::greedy::{self, Settings};
 use build_support::{
     cache::Cache,
     choose::{Link, Target, Variant, Wanted},
@@ -21,19 +21,6 @@ use std::{
 #[derive(Debug)]
 pub struct Greedy {
     program: PathBuf,
-}
-
-/// How a greedy run is made: both sides must be told the same, for their passes to be the same.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
-    /// The model file.
-    pub model: &'a Path,
-    /// Threads of a pass.
-    pub threads: usize,
-    /// Positions of the context; a prompt is one pass, so it is the size of a batch too.
-    pub context: usize,
-    /// Tokens to decode for each prompt.
-    pub count: usize,
 }
 
 impl Greedy {
@@ -74,14 +61,19 @@ impl Greedy {
     ///
     /// # Errors
     /// The program cannot be run, or says why it failed.
-    pub fn run<P: AsRef<str>>(&self, settings: Settings<'_>, prompts: &[P]) -> Result<Vec<greedy::Run>, String> {
+    pub fn run<P: AsRef<str>>(
+        &self,
+        model: &Path,
+        settings: Settings,
+        prompts: &[P],
+    ) -> Result<Vec<greedy::Run>, String> {
         let mut input = Vec::new();
         for prompt in prompts {
             input.extend_from_slice(prompt.as_ref().as_bytes());
             input.push(0);
         }
         let mut child = Command::new(&self.program)
-            .arg(settings.model)
+            .arg(model)
             .args([settings.threads, settings.context, settings.count].map(|number| number.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -134,7 +134,8 @@ impl Drop for Context<'_> {
     }
 }
 
-fn argmax(logits: &[f32]) -> Token {
+/// The first of the largest numbers, as a C program looks for it.
+pub fn argmax(logits: &[f32]) -> Token {
     let mut best = 0;
     for (at, &logit) in logits.iter().enumerate() {
         if logit > logits[best] {

@@ -3,5 +3,5 @@
 mod context;
 mod spy;
 
-pub use context::Context;
+pub use context::{Context, argmax};
 pub use spy::Spy;
