@@ -62,6 +62,9 @@ pub struct Session {
     index: Vec<u32>,
     /// The places in the batch that logits are computed at.
     places: Vec<i32>,
+    /// The sequences of the pass that is running, with their lengths before it. Empty between passes, unless a panic (of a
+    /// `tracing` subscriber, say) cut one short: then the next call takes it back.
+    running: Vec<(u32, usize)>,
 }
 
 /// What is known of a sequence beside its cells.
@@ -82,6 +85,9 @@ impl Session {
     /// Comes first in every call that changes something: the last pass's results end, and sequences that were dropped give up
     /// their cells.
     fn begin(&mut self) {
+        if !self.running.is_empty() {
+            self.take_back(Damage::Partial);
+        }
         self.sampled.clear();
         self.ends.clear();
         self.index.clear();
@@ -98,6 +104,7 @@ impl Session {
         self.batch.clear();
         self.places.clear();
         for entry in batch.entries() {
+            self.running.push((entry.slot(), entry.start()));
             let tokens = batch.tokens(entry);
             let wanted = wants_row(entry);
             for (index, token) in tokens.iter().enumerate() {
@@ -158,13 +165,12 @@ impl Session {
         Ok(())
     }
 
-    /// After a pass that failed: the sequences of the batch are as they were before, or spent.
-    fn take_back(&mut self, batch: &Batch, damage: Damage) {
+    /// After a pass that failed: its sequences are as they were before, or spent.
+    fn take_back(&mut self, damage: Damage) {
         self.sampled.clear();
         self.ends.clear();
         self.index.clear();
-        for entry in batch.entries() {
-            let (slot, start) = (entry.slot(), entry.start());
+        while let Some((slot, start)) = self.running.pop() {
             let whole = match damage {
                 Damage::None => true,
                 Damage::Partial => self.context.remove(slot, start).unwrap_or(false) && self.is_intact(slot, start),
@@ -353,7 +359,7 @@ impl infer_core::Session for Session {
         }
         self.fill(batch);
         if let Err((error, damage)) = self.run() {
-            self.take_back(batch, damage);
+            self.take_back(damage);
             return Err(error);
         }
         for entry in batch.entries() {
@@ -362,7 +368,7 @@ impl infer_core::Session for Session {
             }
         }
         if let Err(error) = self.draw(batch) {
-            self.take_back(batch, Damage::Partial);
+            self.take_back(Damage::Partial);
             return Err(error);
         }
         for entry in batch.entries() {
@@ -371,6 +377,7 @@ impl infer_core::Session for Session {
             self.seat(slot).tokens.extend_from_slice(tokens);
         }
         self.slots.commit(batch);
+        self.running.clear();
         Ok(())
     }
 

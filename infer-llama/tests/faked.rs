@@ -395,3 +395,38 @@ fn sequences_of_others_and_of_the_past_are_refused() {
     assert_eq!(kind(session.fork(&seq, 1).map(drop)), ErrorKind::TooManySequences);
     assert_eq!(seq.len(), 253);
 }
+
+/// Panics when llama.cpp logs.
+struct Panics;
+
+impl tracing::Subscriber for Panics {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("from the subscriber")
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_panic_of_a_subscriber_in_a_pass_goes_on_and_the_pass_is_taken_back() {
+    let Faked { control, model, .. } = faked(Script::new());
+    let mut session = model.session(&options()).unwrap();
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &tokens(0..5), Want::Nothing).unwrap();
+    control.plan(Fault::ResultAfter { result: -3, ubatches: 1 });
+    let raised = tracing::subscriber::with_default(Panics, || {
+        panic::catch_unwind(AssertUnwindSafe(|| feed(&mut session, &seq, &tokens(5..20), Want::Logits)))
+    });
+    assert_eq!(raised.unwrap_err().downcast_ref(), Some(&"from the subscriber"));
+    assert_eq!(seq.len(), 5);
+    feed(&mut session, &seq, &tokens(5..20), Want::Logits).unwrap();
+    assert_eq!(session.outputs().logits(0).unwrap(), alone(&model, &tokens(0..20)));
+}

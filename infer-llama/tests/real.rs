@@ -388,3 +388,19 @@ fn the_library_says_what_it_is() {
     let devices = llama.devices().unwrap();
     assert!(devices.iter().any(|device| device.kind == DeviceKind::Cpu && device.memory_total > 0), "{devices:?}");
 }
+
+/// Past the last learned position the library reads outside a tensor, and asserts.
+#[test]
+fn learned_positions_bound_the_context() {
+    let folder = Folder::new();
+    let model = Model::open(&llama(), folder.file("gpt2.gguf", &tiny::gpt2(64).bytes())).unwrap();
+    let error = model.session(&SessionOptions::new().with_context(65)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let mut session = model.session(&options().with_context(0)).unwrap();
+    assert_eq!(session.limits().context, 64);
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &[Token(7); 64]);
+    let mut batch = Batch::new();
+    batch.push(&seq, &[Token(7)], Want::Logits);
+    assert_eq!(session.decode(&batch).unwrap_err().kind(), ErrorKind::ContextFull);
+}

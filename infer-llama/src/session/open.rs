@@ -54,6 +54,7 @@ impl Session {
             ends: Vec::with_capacity(sequences as usize),
             index: Vec::with_capacity(sequences as usize),
             places: Vec::with_capacity(sequences as usize),
+            running: Vec::with_capacity(sequences as usize),
         })
     }
 }

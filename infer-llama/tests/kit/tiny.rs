@@ -97,3 +97,32 @@ pub(crate) fn split(mut first: Gguf) -> [Gguf; 2] {
         .set("split.tensors.count", Field::I32(total));
     [first, second]
 }
+
+/// A decoder of the architecture `gpt2`, which has a learned embedding for each of its `positions`.
+pub(crate) fn gpt2(positions: u64) -> Gguf {
+    let mut gguf = Gguf::new();
+    gguf.set("general.architecture", Field::text("gpt2"))
+        .set("gpt2.context_length", Field::U32(positions as u32))
+        .set("gpt2.embedding_length", Field::U32(WIDTH as u32))
+        .set("gpt2.block_count", Field::U32(1))
+        .set("gpt2.feed_forward_length", Field::U32(INNER as u32))
+        .set("gpt2.attention.head_count", Field::U32(HEADS))
+        .set("gpt2.attention.layer_norm_epsilon", Field::F32(1e-5));
+    vocabulary(&mut gguf);
+    let mut random = Random(11);
+    let mut add = |name: &str, shape: &[u64]| gguf.tensors.push(floats(name.into(), shape, &mut random));
+    add("token_embd.weight", &[WIDTH, VOCAB]);
+    add("position_embd.weight", &[WIDTH, positions]);
+    let mut both = |name: &str, shape: &[u64]| {
+        add(&format!("{name}.weight"), shape);
+        add(&format!("{name}.bias"), &shape[shape.len() - 1..]);
+    };
+    both("output_norm", &[WIDTH]);
+    both("blk.0.attn_norm", &[WIDTH]);
+    both("blk.0.attn_qkv", &[WIDTH, 3 * WIDTH]);
+    both("blk.0.attn_output", &[WIDTH, WIDTH]);
+    both("blk.0.ffn_norm", &[WIDTH]);
+    both("blk.0.ffn_up", &[WIDTH, INNER]);
+    both("blk.0.ffn_down", &[INNER, WIDTH]);
+    gguf
+}

@@ -52,6 +52,26 @@ const UNEQUAL_HEADS: &[&str] = &[
     "t5encoder",
 ];
 
+/// Numbers that may not be 0 where they are given: llama.cpp divides by them.
+const DIVISORS: &[&str] =
+    &["ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.time_step_rank", "wkv.head_size", "num_loops"];
+
+/// Numbers of 1 or more that an architecture asserts.
+const ASSERTED: &[(&str, &str)] = &[
+    ("bailingmoe2", "expert_count"),
+    ("dflash", "attention.sliding_window"),
+    ("glm4moe", "expert_count"),
+    ("grovemoe", "expert_count"),
+    ("grovemoe", "experts_per_group"),
+    ("hrm_text", "hrm.h_cycles"),
+    ("hrm_text", "hrm.l_cycles"),
+    ("hrm_text", "hrm.layers_per_stack"),
+    ("lfm2moe", "expert_count"),
+    ("llada-moe", "expert_count"),
+    ("minimax-m3", "attention.indexer.block_size"),
+    ("smallthinker", "expert_count"),
+];
+
 pub(super) fn check(facts: &Facts<'_>, purpose: Purpose) -> Result<()> {
     if facts.architecture == "clip" {
         return facts.refuse("general.architecture is clip: a projector for images, not a language model");
@@ -61,6 +81,7 @@ pub(super) fn check(facts: &Facts<'_>, purpose: Purpose) -> Result<()> {
     check_floats(facts)?;
     check_rope(facts)?;
     check_pooling(facts)?;
+    check_positive(facts, purpose)?;
     if let Some(layers) = layers {
         check_experts(facts, layers)?;
         check_heads(facts, layers, purpose)?;
@@ -152,6 +173,31 @@ fn check_rope(facts: &Facts<'_>) -> Result<()> {
     let scale = facts.f32("attention.temperature_scale")?.is_some_and(|scale| scale != 0.0);
     if scale && facts.u32("attention.temperature_length")? == Some(0) {
         return facts.refuse(format!("{} is 0", facts.key("attention.temperature_length")));
+    }
+    Ok(())
+}
+
+fn check_positive(facts: &Facts<'_>, purpose: Purpose) -> Result<()> {
+    for name in DIVISORS {
+        if facts.u32(name)? == Some(0) {
+            return facts.refuse(format!("{} is 0", facts.key(name)));
+        }
+    }
+    for (_, name) in ASSERTED.iter().filter(|(architecture, _)| *architecture == facts.architecture) {
+        if purpose == Purpose::Model && facts.u32(name)?.unwrap_or(0) == 0 {
+            return facts.refuse(format!("{} is 0 or missing, this architecture wants at least 1", facts.key(name)));
+        }
+    }
+    // Their inner width is a constant of the code.
+    if matches!(facts.architecture, "jamba" | "granitehybrid") && purpose == Purpose::Model {
+        let (inner, width) = (facts.u32("ssm.inner_size")?, facts.u32("embedding_length")?);
+        if inner.map(u64::from) != width.map(|width| 2 * u64::from(width)) {
+            return facts.refuse(format!(
+                "{} is not twice {}",
+                facts.key("ssm.inner_size"),
+                facts.key("embedding_length")
+            ));
+        }
     }
     Ok(())
 }
