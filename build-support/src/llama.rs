@@ -48,6 +48,8 @@ impl Llama {
     /// A variable has a value that means nothing, or a tree cannot be read.
     pub fn look(env: &Env, wanted: Wanted, target: Target, package: Option<&Path>) -> Result<Self> {
         let (cache, pin) = (Cache::from_env(env)?, Pin::named("llama")?);
+        // Read where the choice is made, too; there a value that means nothing has nobody to tell.
+        env.switch(env::LLAMA_SYSTEM)?;
         let mut looked = Vec::new();
         let mut trees = Vec::new();
         for folder in [
@@ -180,7 +182,15 @@ impl Llama {
     /// A tool is missing, or the build failed.
     pub fn programs(&self, host: &Host, tree: &Path, progress: &mut dyn Progress) -> Result<Installed> {
         let what = format!("{} of llama.cpp", PROGRAMS.join(", "));
-        self.cmake(host, Product::Programs, tree, &self.cache.build(PEERS, &self.keys()?.programs), &what, progress)
+        self.cmake(host, Product::Programs, tree, &self.programs_folder()?, &what, progress)
+    }
+
+    /// The folder of those programs, whether it is there or not.
+    ///
+    /// # Errors
+    /// There is no compiler, so no key.
+    pub fn programs_folder(&self) -> Result<PathBuf> {
+        Ok(self.cache.build(PEERS, &self.keys()?.programs))
     }
 
     fn archives(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {

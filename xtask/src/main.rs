@@ -3,6 +3,7 @@
 #[cfg(feature = "reading")]
 mod api;
 mod arrows;
+mod bench;
 mod bindings;
 mod check;
 mod demo;
@@ -41,6 +42,7 @@ enum Command {
     Api(ApiArguments),
     Model(model::Arguments),
     Package(package::Arguments),
+    Bench(bench::Arguments),
     Peers(peers::Arguments),
     Downstream(downstream::Arguments),
 }
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Arrows(arguments) => arrows::run(&arguments),
         Command::Bindings(arguments) => bindings::run(&host, &arguments),
         Command::Api(arguments) => api_command(&arguments),
+        Command::Bench(arguments) => bench::run(&host, &arguments),
         Command::Peers(arguments) => peers::run(&host, &arguments),
         Command::Package(arguments) => package::run(&host, &arguments),
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
