@@ -91,6 +91,10 @@ impl Script {
                 let built = llama.build(host, &tree, &mut Silent)?;
                 self.link_folder(&llama, &built.path)?;
             }
+            // Asked for, and impossible: nobody is served by a warning.
+            Err(refusal @ (Refusal::Conflict(..) | Refusal::Variant(..))) => {
+                return Err(Error::new(refusal.to_string()));
+            }
             Err(refusal) => self.missing(&llama, &refusal),
         }
         Ok(self)
@@ -193,7 +197,11 @@ impl Script {
         let out =
             self.env.path("OUT_DIR").ok_or_else(|| Error::new("OUT_DIR is not set: this is not a build script"))?;
         let commit = llama.pin.commit.as_deref().unwrap_or_default();
-        door::shim_for_system(&llama.target, commit, llama.wanted.variant, &ask(&["--cflags"])?, &out)?;
+        // One header the shim needs is not installed by upstream: it comes from the pinned tree, and so does the promise
+        // that the system's library is of the same commit.
+        let own = llama.tree().map(|tree| format!(" -I{}", tree.join("src").display())).unwrap_or_default();
+        let cflags = ask(&["--cflags"])? + &own;
+        door::shim_for_system(&llama.target, commit, llama.wanted.variant, &cflags, &out)?;
         self.line(format!("rustc-link-search=native={}", out.display()));
         self.line(format!("rustc-link-lib=static={LIBRARY}"));
         for flag in ask(&["--libs"])?.split_whitespace() {

@@ -102,3 +102,16 @@ fn a_variant_there_is_not_is_an_error_even_without_linking() {
     let script = Script::with(Env::of([(env::LLAMA_VARIANT, "opencl")]), "/p").pins();
     assert!(script.unwrap_err().to_string().contains("opencl"));
 }
+
+#[test]
+fn what_cannot_be_is_an_error_and_not_a_warning() {
+    for (pairs, said) in [
+        (&[(env::LLAMA_PREFIX, "/p"), (env::LLAMA_SYSTEM, "on")][..], "both set"),
+        (&[(env::LLAMA_SOURCE, "/no/such/tree")], "INFER_LLAMA_SOURCE is /no/such/tree"),
+        (&[(env::LLAMA_VARIANT, "metal")], "metal"),
+        (&[(env::LLAMA_SYSTEM, "maybe")], "maybe"),
+    ] {
+        let error = script(linking(pairs)).llama(&crate::begin()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(said), "{said}: {error}");
+    }
+}

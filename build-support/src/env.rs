@@ -17,6 +17,8 @@ pub const LLAMA_SOURCE: &str = "INFER_LLAMA_SOURCE";
 pub const LLAMA_PREFIX: &str = "INFER_LLAMA_PREFIX";
 /// `on`: the system's llama.cpp, found by pkg-config, with only our shim compiled against it. It must be the pinned commit.
 pub const LLAMA_SYSTEM: &str = "INFER_LLAMA_SYSTEM";
+/// Where pkg-config looks first; read by itself, and listed here because what is linked can depend on it.
+pub const PKG_CONFIG_PATH: &str = "PKG_CONFIG_PATH";
 /// The back-end variant: `cpu` (the default), `vulkan`, `cuda` or `metal`.
 pub const LLAMA_VARIANT: &str = "INFER_LLAMA_VARIANT";
 /// `on`: for the CPU this is built on (the default unless cross-compiling); `off`: for any CPU of the last ten years.
@@ -48,6 +50,7 @@ pub const NAMES: &[(&str, &str)] = &[
     (LLAMA_SOURCE, "a llama.cpp source tree to build instead of the pinned one"),
     (LLAMA_PREFIX, "a folder with a ready libinfer_llama.a"),
     (LLAMA_SYSTEM, "on: the system's llama.cpp by pkg-config"),
+    (PKG_CONFIG_PATH, "where pkg-config looks first"),
     (LLAMA_VARIANT, "cpu, vulkan, cuda or metal"),
     (NATIVE_CPU, "on: for this machine's CPU; off: portable"),
     (NO_FETCH, "on: fetch nothing"),

@@ -69,6 +69,11 @@ impl Llama {
             trees.push(Some((folder, standing)).filter(|(_, standing)| *standing != Standing::NotOurs));
         }
         let named = env.path(env::LLAMA_SOURCE);
+        if let Some(named) = named.as_ref().filter(|tree| !tree.join("include/llama.h").is_file()) {
+            let message =
+                format!("{} is {}, and there is no include/llama.h in it", env::LLAMA_SOURCE, named.display());
+            return Err(Error::new(message).with_help("name the folder of a llama.cpp source tree, or unset it"));
+        }
         let source = match (&named, trees.iter().flatten().next()) {
             (Some(named), _) => format!("tree {}", tree::digest(named)?),
             (None, Some((_, Standing::Edited(digest)))) => format!("edited {digest}"),
