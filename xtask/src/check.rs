@@ -52,9 +52,9 @@ fn each_feature() -> Result {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object().into_iter().flatten().map(|(feature, _)| feature.as_str());
         for feature in [""].into_iter().chain(features.filter(|feature| *feature != "default")) {
-            let mut check =
-                cargo(["check", "--quiet", "--package", name, "--no-default-features", "--features", feature]);
-            run_command(check.env("RUSTFLAGS", "-D warnings"))?;
+            let mut lint =
+                cargo(["clippy", "--quiet", "--package", name, "--no-default-features", "--features", feature]);
+            run_command(lint.args(["--", "-D", "warnings"]))?;
         }
     }
     Ok(())
