@@ -181,6 +181,14 @@ impl Llama {
         })
     }
 
+    /// The folder of upstream's own [`PROGRAMS`], whether they are there or not.
+    ///
+    /// # Errors
+    /// As [`Llama::folder`].
+    pub fn programs_folder(&self) -> Result<PathBuf> {
+        Ok(self.cache.build(PEERS, &self.keys()?.programs))
+    }
+
     /// Upstream's own [`PROGRAMS`], built from `tree` (a whole one) into the cache, unless they are there.
     ///
     /// # Errors
@@ -188,14 +196,6 @@ impl Llama {
     pub fn programs(&self, host: &Host, tree: &Path, progress: &mut dyn Progress) -> Result<Installed> {
         let what = format!("{} of llama.cpp", PROGRAMS.join(", "));
         self.cmake(host, Product::Programs, tree, &self.programs_folder()?, &what, progress)
-    }
-
-    /// The folder of those programs, whether it is there or not.
-    ///
-    /// # Errors
-    /// There is no compiler, so no key.
-    pub fn programs_folder(&self) -> Result<PathBuf> {
-        Ok(self.cache.build(PEERS, &self.keys()?.programs))
     }
 
     fn archives(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
