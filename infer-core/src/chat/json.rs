@@ -1,5 +1,6 @@
 //! JSON in, for what templates are told, and JSON out, for what they write.
 
+use super::values;
 use crate::Result as CoreResult;
 use minijinja::{
     Error, ErrorKind, State, Value,
@@ -12,8 +13,10 @@ const MAX_DEPTH: usize = 64;
 
 /// The value of a JSON text that was given under `name`.
 pub(super) fn parse(name: &str, text: &str) -> CoreResult<Value> {
-    serde_json::from_str(text)
-        .map_err(|error| crate::Error::invalid_input(format!("`{name}` is not JSON")).with_source(error))
+    let invalid = |message: String| crate::Error::invalid_input(message);
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| invalid(format!("`{name}` is not JSON")).with_source(error))?;
+    values::solid(&value, &mut |_| Ok(())).map_err(|error| invalid(format!("`{name}`: {error}")))
 }
 
 /// The filter `tojson`: JSON as Python's `json.dumps` writes it, which is what models were trained on, not escaped for

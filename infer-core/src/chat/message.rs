@@ -1,4 +1,4 @@
-use super::{json, record::Record};
+use super::{json, values};
 use crate::Result;
 use minijinja::Value;
 use std::fmt;
@@ -127,17 +127,13 @@ impl Message {
     /// The message as the template sees it: its fields in the order they were given.
     pub(super) fn value(&self) -> Result<Value> {
         let mut fields = vec![
-            ("role".to_owned(), Value::from(self.role.as_str())),
-            ("content".to_owned(), Value::from(&*self.content)),
+            (Value::from("role"), Value::from(self.role.as_str())),
+            (Value::from("content"), Value::from(&*self.content)),
         ];
         for (name, text) in &self.fields {
-            let value = json::parse(name, text)?;
-            match fields.iter_mut().find(|(known, _)| known == name) {
-                Some(field) => field.1 = value,
-                None => fields.push((name.clone(), value)),
-            }
+            fields.push((Value::from(&**name), json::parse(name, text)?));
         }
-        Ok(Record::value(fields))
+        Ok(values::map(fields))
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -10,7 +10,7 @@ use minijinja::{
 use minijinja_contrib::pycompat::unknown_method_callback as python;
 
 /// Bytes that one fuel pays for, as in the engine.
-const BYTES_A_FUEL: usize = 64;
+pub(super) const BYTES_A_FUEL: u64 = 64;
 
 pub(super) fn call(state: &mut State<'_, '_>, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
     match value.kind() {
@@ -121,7 +121,7 @@ fn widths(format: &str) -> usize {
 
 /// Pays for these many bytes before they are allocated.
 fn pay(state: &State<'_, '_>, bytes: usize) -> Result<(), Error> {
-    state.consume_fuel((bytes / BYTES_A_FUEL) as u64)
+    state.consume_fuel(bytes as u64 / BYTES_A_FUEL)
 }
 
 /// Pays for a look at every item.

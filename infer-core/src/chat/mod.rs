@@ -30,12 +30,13 @@
 //! [Jinja]: https://jinja.palletsprojects.com
 
 mod clock;
+mod guard;
 mod json;
 mod message;
 mod methods;
 mod options;
-mod record;
 mod template;
+mod values;
 
 pub use message::{Message, Role};
 pub use options::RenderOptions;

@@ -1,9 +1,25 @@
 use crate::{
     Error, ErrorKind, Result, Token, Vocab,
-    chat::{Message, RenderOptions, clock, json, methods},
+    chat::{
+        Message, RenderOptions, clock,
+        guard::{Guarded, guard},
+        json, methods,
+        values::{self, FACTOR, FIELD, OWN},
+    },
 };
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value, syntax::SyntaxConfig, value::ValueKind};
-use std::{collections::BTreeMap, error::Error as StdError, fmt, sync::Arc, time::SystemTime};
+use minijinja::{
+    AutoEscape, Environment, State, UndefinedBehavior, Value,
+    syntax::SyntaxConfig,
+    value::{Rest, ValueKind, ValueOrKwargs},
+};
+use std::{
+    collections::BTreeMap,
+    error::Error as StdError,
+    fmt,
+    panic::{self, AssertUnwindSafe},
+    sync::Arc,
+    time::SystemTime,
+};
 
 /// The largest template there may be, in bytes. The largest in use have 20,000.
 const MAX_SOURCE: usize = 256 << 10;
@@ -15,6 +31,8 @@ const FUEL: u64 = 100_000;
 const FUEL_A_MESSAGE: u64 = 500;
 /// Work it may do besides for each byte of messages, tools and variables: enough to copy it some hundred times.
 const FUEL_A_BYTE: u64 = 2;
+/// Filters of the engine that make much of little, and that no chat template uses.
+const NOT_FILTERS: [&str; 5] = ["batch", "slice", "zip", "chain", "pprint"];
 /// What a template is known by inside the engine.
 const NAME: &str = "chat";
 
@@ -43,11 +61,17 @@ impl Template {
     pub fn new(source: &str) -> Result<Self> {
         if source.len() > MAX_SOURCE {
             let message =
-                format!("the chat template has {} bytes, the most there may be is {MAX_SOURCE}", source.len());
+                format!("chat template: it has {} bytes, the most there may be is {MAX_SOURCE}", source.len());
             return Err(Error::new(ErrorKind::Template, message));
         }
+        let Guarded { plain, guarded } = guard(source).map_err(|refusal| {
+            let message = format!("chat template, line {}: {}", refusal.line(source), refusal.reason);
+            Error::new(ErrorKind::Template, message)
+        })?;
         let mut environment = environment();
-        environment.add_template_owned(NAME, source.to_owned()).map_err(|error| explain(&error))?;
+        // The first for its errors, which are about what was written.
+        environment.add_template_owned(NAME, plain).map_err(|error| explain(&error))?;
+        environment.add_template_owned(NAME, guarded).map_err(|error| explain(&error))?;
         Ok(Self { environment, bos: "".into(), eos: "".into() })
     }
 
@@ -99,7 +123,12 @@ impl Template {
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel));
         let template = environment.get_template(NAME).map_err(|error| explain(&error))?;
-        template.render(self.context(messages, options)?).map_err(|error| explain(&error))
+        let context = self.context(messages, options)?;
+        // The engine has corners where it panics (`loop.cycle()`); a template must not.
+        match panic::catch_unwind(AssertUnwindSafe(|| template.render(context))) {
+            Ok(rendered) => rendered.map_err(|error| explain(&error)),
+            Err(_) => Err(Error::new(ErrorKind::Template, "chat template: the template engine panicked on it")),
+        }
     }
 
     /// The template's globals, by the names the field gives them.
@@ -108,7 +137,7 @@ impl Template {
         let tools = options.tools.as_deref().map_or(Ok(Value::from(())), |tools| json::parse("tools", tools))?;
         let now = options.now.unwrap_or_else(SystemTime::now);
         let mut globals = BTreeMap::from([
-            ("messages", Value::from(messages)),
+            ("messages", values::list(messages)),
             ("add_generation_prompt", options.generation_prompt.into()),
             ("bos_token", Value::from(&*self.bos)),
             ("eos_token", Value::from(&*self.eos)),
@@ -140,6 +169,18 @@ fn environment() -> Environment<'static> {
     environment.set_recursion_limit(MAX_RECURSION);
     environment.set_unknown_method_callback(methods::call);
     environment.add_filter("tojson", json::tojson);
+    environment.add_filter("map", |state: &mut State<'_, '_>, list: Value, options: Rest<ValueOrKwargs>| {
+        let mapped = minijinja::filters::map(state, list, options)?;
+        values::own(state, &Value::from(mapped))
+    });
+    for filter in NOT_FILTERS {
+        environment.remove_filter(filter);
+    }
+    environment.remove_global("debug");
+    environment.add_function("namespace", values::namespace);
+    environment.add_function(OWN, values::own);
+    environment.add_function(FIELD, values::field);
+    environment.add_function(FACTOR, values::factor);
     // In Python a text and a map have a length and items, undefined has no items, and `none` is neither.
     let has_items = |value: &Value| !matches!(value.kind(), ValueKind::None | ValueKind::Number | ValueKind::Bool);
     environment.add_test("iterable", has_items);
