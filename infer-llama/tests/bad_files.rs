@@ -3,7 +3,7 @@
 
 mod kit;
 
-use infer_core::{Batch, ErrorKind, OpenOptions, Result, Sampling, Session as _, Token, Want};
+use infer_core::{Batch, ErrorKind, OpenOptions, Result, Sampling, Session as _, Special, Token, Tokenizer as _, Want};
 use infer_llama::{Llama, Model, SessionOptions};
 use kit::{
     Folder, Random, child,
@@ -22,9 +22,10 @@ fn open_and_decode() {
     }
 }
 
-/// As far as a header can do damage: loaded, a context made, a prompt and a token computed.
+/// As far as a header can do damage: loaded, a text encoded, a context made, a prompt and a token computed.
 fn decode_a_little(path: &Path) -> Result<()> {
     let model = Model::open(&Llama::linked()?, path)?;
+    model.tokenizer().encode("A word, é\n", Special::ADD, &mut Vec::new())?;
     let mut session = model.session(&SessionOptions::new().with_context(64).with_threads(1))?;
     let seq = session.open(&OpenOptions::default())?;
     let prompt = [1, 2, 3].map(Token);
@@ -199,12 +200,42 @@ fn fields_that_describe_the_network() {
         ("experts-none", |g| set(g, "llama.expert_used_count", Field::U32(4)), &["llama.expert_used_count"]),
         ("experts-many", |g| set(g, "llama.expert_count", Field::U32(5000)), &["llama.expert_count"]),
         ("groups", |g| set(g, "llama.expert_group_count", Field::U32(2)), &["llama.expert_group_count"]),
+        ("sections-missing", |g| rename(g, "paddleocr"), &["paddleocr.rope.dimension_sections is missing"]),
+        ("sections-last", |g| sections(g, [0, 0, 0, 8]), &["paddleocr.rope.dimension_sections is [0, 0, 0, 8]"]),
+        ("sections-long", |g| sections(g, [8, 8, 8, 0]), &["paddleocr.rope.dimension_sections is [8, 8, 8, 0]"]),
+        ("sections-negative", |g| sections(g, [8, -8, 4, 4]), &["paddleocr.rope.dimension_sections"]),
+        ("sections-overflow", |g| sections(g, [i32::MAX, i32::MAX, 2, 8]), &["paddleocr.rope.dimension_sections"]),
+        ("step", |g| rename(g, "ernie4_5-moe"), &["ernie4_5-moe.interleave_moe_layer_step"]),
         ("pooling", |g| set(g, "llama.pooling_type", Field::U32(9)), &["llama.pooling_type is 9"]),
         ("nan", |g| set(g, "llama.logit_scale", Field::F32(f32::NAN)), &["llama.logit_scale"]),
     ]);
 }
 
 const EPSILON: &str = "llama.attention.layer_norm_rms_epsilon";
+
+/// Another architecture with the same numbers and tensors.
+fn rename(gguf: &mut Gguf, architecture: &str) {
+    for (key, _) in &mut gguf.fields {
+        if let Some(name) = key.strip_prefix(b"llama.") {
+            *key = [architecture.as_bytes(), b".", name].concat();
+        }
+    }
+    gguf.set("general.architecture", Field::text(architecture));
+}
+
+/// Positions with several coordinates: heads of 16 numbers, so many of which turn with each.
+fn sections(gguf: &mut Gguf, sizes: [i32; 4]) {
+    rename(gguf, "paddleocr");
+    gguf.set("paddleocr.rope.dimension_sections", Field::I32s(sizes.to_vec()));
+}
+
+#[test]
+fn positions_with_several_coordinates() {
+    let folder = Folder::new();
+    let mut gguf = tiny::llama();
+    sections(&mut gguf, [4, 2, 2, 0]);
+    assert_eq!(open(&folder.file("sections.gguf", &gguf.bytes())).unwrap(), "a model");
+}
 
 /// Heads of other lengths or numbers, with tensors that fit them: llama.cpp checks no more than the fit.
 fn reshape_heads(gguf: &mut Gguf, kv_heads: u32, key: u32, value: u32) {
@@ -249,6 +280,7 @@ fn fields_that_describe_the_vocabulary() {
         ("merge-empty", |g| set(g, MERGES, Field::Strs(vec![b"".to_vec()])), &["tokenizer.ggml.merges"]),
         ("add-bos", |g| no_bos(g), &["tokenizer.ggml.add_bos_token"]),
         ("byte", |g| byte_in_words(g), &["tokenizer.ggml.token_type: token 70"]),
+        ("rwkv", |g| rwkv(g, "B", r"\x41B"), &["tokenizer.ggml.tokens: token 256 begins with the byte 0x41"]),
         ("misspelt-byte", |g| set(g, TYPES, Field::I32s([6; 259].to_vec())), &["tokenizer.ggml.token_type"]),
     ]);
 }
@@ -279,6 +311,24 @@ fn byte_in_words(gguf: &mut Gguf) {
     let types = (0..259).map(|id| if id == 70 { 6 } else { 1 }).collect();
     gguf.strings(TOKENS)[70] = b"<0x0A>".to_vec();
     gguf.set("tokenizer.ggml.model", Field::text("bert")).set(TYPES, Field::I32s(types));
+}
+
+/// A vocabulary with a token for each byte, spelt with escapes, and a longer one; in place of the token for `A`, another.
+fn rwkv(gguf: &mut Gguf, instead: &str, longer: &str) {
+    let mut tokens: Vec<Vec<u8>> = (0..=255).map(|byte| format!("\\x{byte:02x}").into_bytes()).collect();
+    tokens[0] = b"<s>".to_vec();
+    tokens[65] = instead.as_bytes().to_vec();
+    tokens.extend([longer.as_bytes().to_vec(), br"\n\n".to_vec(), br"\\word".to_vec()]);
+    gguf.set("tokenizer.ggml.model", Field::text("rwkv")).set(TOKENS, Field::Strs(tokens));
+}
+
+/// What the case above is like without its fault.
+#[test]
+fn a_vocabulary_that_is_spelt_with_escapes() {
+    let folder = Folder::new();
+    let mut gguf = tiny::llama();
+    rwkv(&mut gguf, "A", r"\x41B");
+    assert_eq!(open(&folder.file("rwkv.gguf", &gguf.bytes())).unwrap(), "a model");
 }
 
 #[test]

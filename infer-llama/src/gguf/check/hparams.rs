@@ -60,6 +60,7 @@ const DIVISORS: &[&str] =
 const ASSERTED: &[(&str, &str)] = &[
     ("bailingmoe2", "expert_count"),
     ("dflash", "attention.sliding_window"),
+    ("ernie4_5-moe", "interleave_moe_layer_step"),
     ("glm4moe", "expert_count"),
     ("grovemoe", "expert_count"),
     ("grovemoe", "experts_per_group"),
@@ -71,6 +72,10 @@ const ASSERTED: &[(&str, &str)] = &[
     ("minimax-m3", "attention.indexer.block_size"),
     ("smallthinker", "expert_count"),
 ];
+
+/// Architectures in which a position always has several coordinates.
+const SECTIONED: &[&str] =
+    &["paddleocr", "qwen2vl", "qwen35", "qwen35moe", "qwen3tts", "qwen3vl", "qwen3vlmoe", "qwen4exp"];
 
 pub(super) fn check(facts: &Facts<'_>, purpose: Purpose) -> Result<()> {
     if facts.architecture == "clip" {
@@ -161,14 +166,6 @@ fn check_rope(facts: &Facts<'_>) -> Result<()> {
     let key = facts.key("rope.scaling.type");
     if let Some(kind) = facts.text(&key)?.filter(|kind| !matches!(*kind, "none" | "linear" | "yarn" | "longrope")) {
         return facts.refuse(format!("{key} is {kind:?}; none, linear, yarn and longrope are known"));
-    }
-    let sections = facts.key("rope.dimension_sections");
-    match facts.header.value(&sections) {
-        None => {}
-        Some(Value::Array(Array::I32(items)))
-            if items.iter().all(|&item| item >= 0) && items.iter().any(|&item| item > 0) => {}
-        Some(Value::Array(Array::U32(items))) if items.iter().any(|&item| item > 0) => {}
-        Some(other) => return facts.refuse(format!("{sections} is {other}, sizes that are not all 0 are wanted")),
     }
     let scale = facts.f32("attention.temperature_scale")?.is_some_and(|scale| scale != 0.0);
     if scale && facts.u32("attention.temperature_length")? == Some(0) {
@@ -298,6 +295,7 @@ fn check_head_length(facts: &Facts<'_>, heads: u32) -> Result<()> {
         return facts
             .refuse(format!("{name} is {rotated}: an even number of at most {key}, the length of a key, is wanted"));
     }
+    check_sections(facts, rotated)?;
     let (Some(rotated), key) =
         (facts.u32("rope.dimension_count_swa")?, facts.u32("attention.key_length_swa")?.unwrap_or(key))
     else {
@@ -309,6 +307,30 @@ fn check_head_length(facts: &Facts<'_>, heads: u32) -> Result<()> {
             .refuse(format!("{name} is {rotated}: an even number of at most {key}, the length of a key, is wanted"));
     }
     Ok(())
+}
+
+/// How many of the `rotated` numbers turn with each of several coordinates of a position, where it has several.
+fn check_sections(facts: &Facts<'_>, rotated: u32) -> Result<()> {
+    let key = facts.key("rope.dimension_sections");
+    let sizes: Option<Vec<u64>> = match facts.header.value(&key) {
+        None if SECTIONED.contains(&facts.architecture) => {
+            return facts.refuse(format!("{key} is missing, this architecture wants it"));
+        }
+        None => return Ok(()),
+        Some(Value::Array(array @ (Array::I32(_) | Array::U32(_)))) => {
+            (0..array.len()).map(|index| array.item(index)?.as_u64()).collect()
+        }
+        Some(other) => return facts.wrong_type(&key, other, "an array of i32 or u32"),
+    };
+    // One of the first three has to be there, and llama.cpp adds all four in 32 bits.
+    let fit = |sizes: Vec<u64>| {
+        sizes.iter().take(3).any(|&size| size > 0) && sizes.iter().sum::<u64>() <= u64::from(rotated)
+    };
+    if sizes.is_some_and(fit) {
+        return Ok(());
+    }
+    let shown = facts.header.value(&key).map_or_else(String::new, ToString::to_string);
+    facts.refuse(format!("{key} is {shown}: sizes of at most {rotated} together, the first three not all 0, are wanted"))
 }
 
 /// Recurrent architectures, whose layers have no heads.

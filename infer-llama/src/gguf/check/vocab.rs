@@ -3,7 +3,7 @@
 use super::Facts;
 use crate::gguf::{Array, Strings, Value};
 use infer_core::Result;
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 /// Token types of the file.
 const TYPE_BYTE: i32 = 6;
@@ -23,6 +23,9 @@ pub(super) fn check(facts: &Facts<'_>) -> Result<()> {
     }
     check_special(facts, count)?;
     check_types(facts, model, tokens)?;
+    if model == "rwkv" {
+        check_first_bytes(facts, tokens)?;
+    }
     check_merges(facts)
 }
 
@@ -46,18 +49,24 @@ fn check_tokens<'h>(facts: &Facts<'h>) -> Result<&'h Strings> {
         Some(other) => return facts.wrong_type(key, other, "an array of strings"),
         None => return facts.refuse(format!("{key} is missing")),
     };
-    // llama.cpp asserts that no two tokens are alike. It reads them as C strings, and gives empty ones a name.
+    // llama.cpp asserts that no two tokens are alike.
     let mut seen = HashSet::with_capacity(tokens.len());
     for (index, token) in tokens.iter().enumerate() {
-        let text = token.split(|&byte| byte == 0).next().unwrap_or_default();
-        let name =
-            if text.is_empty() { format!("[EMPTY_{index}]").into_bytes().into() } else { std::borrow::Cow::from(text) };
-        if !seen.insert(name) {
-            let shown = String::from_utf8_lossy(text);
+        if !seen.insert(as_read(index, token)) {
+            let shown = as_read(index, token);
+            let shown = String::from_utf8_lossy(&shown);
             return facts.refuse(format!("{key}: token {index} ({shown:?}) is there twice"));
         }
     }
     Ok(tokens)
+}
+
+/// A token as llama.cpp reads it: as a C string, and an empty one is given a name.
+fn as_read(index: usize, token: &[u8]) -> Cow<'_, [u8]> {
+    match token.split(|&byte| byte == 0).next().unwrap_or_default() {
+        [] => format!("[EMPTY_{index}]").into_bytes().into(),
+        text => text.into(),
+    }
 }
 
 fn check_special(facts: &Facts<'_>, count: usize) -> Result<()> {
@@ -98,6 +107,55 @@ fn check_types(facts: &Facts<'_>, model: &str, tokens: &Strings) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// RWKV's encoder takes the longest token a text begins with. Where the first byte leads to longer tokens, and neither it nor any
+/// of them is there, it begins again at the front of the text, for ever.
+fn check_first_bytes(facts: &Facts<'_>, tokens: &Strings) -> Result<()> {
+    let mut alone = [false; 256];
+    let mut first = [None; 256];
+    for (index, token) in tokens.iter().enumerate() {
+        match unescaped(&as_read(index, token))[..] {
+            [] => {}
+            [byte] => alone[usize::from(byte)] = true,
+            [byte, ..] => _ = first[usize::from(byte)].get_or_insert(index),
+        }
+    }
+    for (byte, index) in first.iter().enumerate().filter_map(|(byte, index)| Some((byte, (*index)?))) {
+        if !alone[byte] {
+            return facts.refuse(format!(
+                "tokenizer.ggml.tokens: token {index} begins with the byte {byte:#04x}, for which there is no token"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes that an RWKV vocabulary spells with escapes, read as llama.cpp reads them.
+fn unescaped(token: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(token.len());
+    let mut rest = token.iter().copied();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(b't') => bytes.push(b'\t'),
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b'r') => bytes.push(b'\r'),
+            Some(b'x') => {
+                // Any character is taken for a digit.
+                let digit = |c: u8| if (b'a'..128).contains(&c) { c - b'a' + 10 } else { c.wrapping_sub(b'0') };
+                if let (Some(high), Some(low)) = (rest.next(), rest.next()) {
+                    bytes.push((digit(high) << 4).wrapping_add(digit(low)));
+                }
+            }
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    bytes
 }
 
 fn check_merges(facts: &Facts<'_>) -> Result<()> {
