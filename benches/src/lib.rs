@@ -1,7 +1,7 @@
 //! What the benches share: how they measure, and how they say what they found.
 //!
 //! Wall-clock ratios of separate processes swing by a fifth, the same program against itself. So what is compared stands
-//! in one process, with its own context each, and takes [turns](turns) step by step; whatever disturbs the machine then
+//! in one process, with its own context each, and takes [`turns`] step by step; whatever disturbs the machine then
 //! disturbs all alike. One contestant stands there twice, and the ratio of the two, *A against A*, is printed beside each
 //! figure: where it is further than 2 % from 1 the machine was not quiet enough to judge, and the figure is information.
 //!
