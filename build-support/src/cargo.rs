@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::cache::Cache;
 use crate::choose::{Form, Link, Refusal, Source, Target, Variant, Wanted};
 use crate::door::{self, LIBRARY};
 use crate::env::{self, Env};
@@ -72,7 +73,7 @@ impl Script {
             .to_owned();
         let target = Target::new(triple, &Target::host().triple);
         let wanted = Wanted { link, variant: Variant::from_env(&self.env)? };
-        let llama = Llama::look(&self.env, wanted, target, Some(&self.package))?;
+        let llama = self.look(wanted, &target)?;
         if let Some(tree) = llama.tree() {
             for part in ["include", "src", "ggml", "CMakeLists.txt"] {
                 self.line(format!("rerun-if-changed={}", tree.join(part).display()));
@@ -121,6 +122,22 @@ impl Script {
                 self.line(format!("rerun-if-changed={}", path.display()));
             }
         }
+    }
+
+    /// Looks around; where there is no home to keep a cache in, or a build is to come and it cannot be made there, with a
+    /// cache in cargo's own folder: a packager's sandbox is such a place.
+    fn look(&self, wanted: Wanted, target: &Target) -> Result<Llama> {
+        let look = |env: &Env| Llama::look(env, wanted, target.clone(), Some(&self.package));
+        if Cache::from_env(&self.env).is_ok() {
+            let llama = look(&self.env)?;
+            let builds = matches!(llama.choose(), Ok(Source::Archives | Source::Build(_)));
+            if !builds || std::fs::create_dir_all(llama.cache.root()).is_ok() {
+                return Ok(llama);
+            }
+        }
+        let out =
+            self.env.path("OUT_DIR").ok_or_else(|| Error::new("OUT_DIR is not set: this is not a build script"))?;
+        look(&self.env.clone().with(env::CACHE, out.join("native-cache")))
     }
 
     fn link_folder(&mut self, llama: &Llama, folder: &Path) -> Result<()> {

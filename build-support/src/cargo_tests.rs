@@ -115,3 +115,33 @@ fn what_cannot_be_is_an_error_and_not_a_warning() {
         assert!(error.contains(said), "{said}: {error}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn where_no_cache_can_be_made_it_is_in_cargos_own_folder() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let out = std::env::temp_dir().join(format!("infer-out-{}", std::process::id()));
+    std::fs::create_dir_all(out.join("tree/include")).unwrap();
+    std::fs::write(out.join("tree/include/llama.h"), "").unwrap();
+    // Below a file nothing can be made, whoever asks.
+    let (file, tool) = (out.join("file"), out.join("ninja"));
+    std::fs::write(&file, "").unwrap();
+    std::fs::write(&tool, "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let target = Target::new(LINUX, LINUX);
+    let cache = |pairs: &[(&str, &Path)]| {
+        let script = script(Env::of([("OUT_DIR", out.as_path())].iter().chain(pairs).copied()));
+        script.look(Wanted { link: true, variant: Variant::Cpu }, &target).unwrap().cache.root().to_owned()
+    };
+    let (own, mine, tree) = (out.join("native-cache"), out.join("mine"), out.join("tree"));
+    assert_eq!(cache(&[]), own, "no home");
+    assert_eq!(cache(&[(env::CACHE, &mine)]), mine);
+    assert!(!mine.exists(), "none is made where nothing is built");
+    let builds = [(env::LLAMA_SOURCE, tree.as_path()), (env::CMAKE, &tool), ("PATH", &out)];
+    for (root, want) in [(&mine, &mine), (&file.join("cache"), &own)] {
+        let all: Vec<_> = builds.into_iter().chain([(env::CACHE, root.as_path())]).collect();
+        assert_eq!(&cache(&all), want, "{}", root.display());
+    }
+    std::fs::remove_dir_all(out).unwrap();
+}

@@ -35,6 +35,9 @@ const FLAGS: &[(&str, &str)] = &[
     ("LLAMA_OPENSSL", "OFF"),
 ];
 
+/// How the door is put together, by number. Rust code is in no key: whoever changes what `door.rs` makes, raises this.
+const RECIPE: &str = "1";
+
 /// What is set otherwise where upstream's own programs are built.
 const PROGRAM_FLAGS: &[(&str, &str)] = &[
     ("LLAMA_BUILD_COMMON", "ON"),
@@ -110,7 +113,7 @@ impl Recipe {
             key = key.value(name, &value.to_string_lossy());
         }
         let archives = key.clone().value("compiler flags", &VISIBILITY.join(" ")).key();
-        let mut door = key.value("archives", archives.short());
+        let mut door = key.value("archives", archives.short()).value("recipe", RECIPE);
         for (name, text) in shim {
             door = door.contents(&format!("shim {name}"), text);
         }
