@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::setup::{self, Thing};
-use crate::workspace::{cargo, output, run as run_command};
+use crate::workspace::{cargo, output, reading_target, run as run_command};
 
 /// Formatting, lints, documentation, every feature alone and all together, bindings, arrows, public API.
 #[derive(clap::Args)]
@@ -41,6 +41,10 @@ pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
     step("arrows", &mut || again(&["arrows"]));
     step("bindings", &mut || again(&["bindings", "--check"]));
     step("public API", &mut || again(&["api"]));
+    step("tests of xtask's readers", &mut || {
+        let mut test = cargo(["test", "--quiet", "--package", "xtask", "--features", "reading", "--target-dir"]);
+        run_command(test.arg(reading_target()))
+    });
     if failed.is_empty() { Ok(()) } else { Err(format!("not good: {}", failed.join(", ")).into()) }
 }
 

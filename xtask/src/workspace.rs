@@ -53,14 +53,18 @@ pub(crate) fn shown(command: &Command) -> String {
     [program].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs this very command again with the feature `reading`, from a target folder of its own: so neither form of xtask
-/// overwrites the other. Ends the process as that one ends.
+/// Where xtask is built with its feature `reading`: a folder of its own, so that neither form overwrites the other.
+pub(crate) fn reading_target() -> PathBuf {
+    target().join("xtask-reading")
+}
+
+/// Runs this very command again with the feature `reading`. Ends the process as that one ends.
 #[cfg(not(feature = "reading"))]
 pub(crate) fn again_with_reading(variables: &[(&str, &OsStr)]) -> Result {
     let arguments: Vec<_> = ["run", "--quiet", "--package", "xtask", "--features", "reading", "--target-dir"]
         .into_iter()
         .map(Into::into)
-        .chain([target().join("xtask-reading").into_os_string(), "--".into()])
+        .chain([reading_target().into_os_string(), "--".into()])
         .chain(env::args_os().skip(1))
         .collect();
     let status = cargo(arguments).envs(variables.iter().copied()).status()?;
