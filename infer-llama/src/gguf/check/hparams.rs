@@ -323,14 +323,14 @@ fn check_sections(facts: &Facts<'_>, rotated: u32) -> Result<()> {
         Some(other) => return facts.wrong_type(&key, other, "an array of i32 or u32"),
     };
     // One of the first three has to be there, and llama.cpp adds all four in 32 bits.
-    let fit = |sizes: Vec<u64>| {
-        sizes.iter().take(3).any(|&size| size > 0) && sizes.iter().sum::<u64>() <= u64::from(rotated)
-    };
+    let fit =
+        |sizes: Vec<u64>| sizes.iter().take(3).any(|&size| size > 0) && sizes.iter().sum::<u64>() <= u64::from(rotated);
     if sizes.is_some_and(fit) {
         return Ok(());
     }
     let shown = facts.header.value(&key).map_or_else(String::new, ToString::to_string);
-    facts.refuse(format!("{key} is {shown}: sizes of at most {rotated} together, the first three not all 0, are wanted"))
+    facts
+        .refuse(format!("{key} is {shown}: sizes of at most {rotated} together, the first three not all 0, are wanted"))
 }
 
 /// Recurrent architectures, whose layers have no heads.
