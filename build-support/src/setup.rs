@@ -41,6 +41,10 @@ pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Inst
                 return Err(Error::new(Refusal::NoCompiler.to_string())
                     .with_help("install a C and a C++ compiler (gcc and g++, or clang), or name them in CC and CXX"));
             }
+            Err(Refusal::Link(triple)) => {
+                return Err(Error::new(format!("there is no recipe that builds llama.cpp for {triple} yet"))
+                    .with_help("a library built by other means can be loaded: its path is an option of loading"));
+            }
             Err(refusal) => return Err(Error::new(refusal.to_string())),
         };
         llama = look(env, wanted)?;

@@ -12,6 +12,11 @@ use build_support::env::Env;
 use build_support::tools::Tools;
 use build_support::{Host, fixtures, setup as bring};
 
+#[cfg(not(unix))]
+use std::fs::copy as symlink;
+#[cfg(unix)]
+use std::os::unix::fs::symlink;
+
 use crate::Result;
 use crate::package::{self, Package, clear, copy};
 use crate::setup::{self, Thing};
@@ -91,10 +96,10 @@ impl Place {
             let own = sysroot.join("bin").join(program);
             let found =
                 if own.is_file() { own } else { env.on_path(program).ok_or(format!("no {program} on the path"))? };
-            std::os::unix::fs::symlink(found, folder.join(program))?;
+            symlink(found, folder.join(program))?;
         }
         for (name, program) in extra {
-            std::os::unix::fs::symlink(program, folder.join(name))?;
+            symlink(program, folder.join(name))?;
         }
         Ok(folder)
     }
