@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use build_support::cache::Installed;
-use build_support::env::Env;
+use build_support::env::{Env, NAMES};
 use build_support::{Host, fixtures, setup};
 use clap::ValueEnum;
 
@@ -14,6 +14,7 @@ use crate::terminal::Terminal;
 ///
 /// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
 #[derive(clap::Args, Default)]
+#[command(after_help = environment())]
 pub(crate) struct Arguments {
     /// Only these (several: --only llama --only smollm2); llama, smollm2 and vocabularies by default.
     #[arg(long, value_enum)]
@@ -62,4 +63,10 @@ pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
         fresh |= made;
     }
     Ok(fresh)
+}
+
+/// The variables a user may set, as a table.
+fn environment() -> String {
+    let lines = NAMES.iter().map(|(name, line)| format!("  {name:<20} {line}\n"));
+    format!("Environment:\n{}", lines.collect::<String>())
 }
