@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 pub const CACHE: &str = "INFER_CACHE";
 /// A llama.cpp source tree to build instead of the pinned one. It is compiled as it is: no patch is applied.
 pub const LLAMA_SOURCE: &str = "INFER_LLAMA_SOURCE";
-/// A folder with a ready `libinfer_llama.a` (in it or in its `lib`), made by `cargo xtask setup` or `infer setup` elsewhere.
+/// A folder with a ready `libinfer_llama.a` or, to link with at run time, `libinfer_llama.so` (in it or in its `lib`), made by `cargo xtask setup` or `infer setup` elsewhere.
 pub const LLAMA_PREFIX: &str = "INFER_LLAMA_PREFIX";
 /// `on`: the system's llama.cpp, found by pkg-config, with only our shim compiled against it. It must be the pinned commit.
 pub const LLAMA_SYSTEM: &str = "INFER_LLAMA_SYSTEM";
@@ -48,7 +48,7 @@ pub const DOCS_RS: &str = "DOCS_RS";
 pub const NAMES: &[(&str, &str)] = &[
     (CACHE, "where the native cache lies"),
     (LLAMA_SOURCE, "a llama.cpp source tree to build instead of the pinned one"),
-    (LLAMA_PREFIX, "a folder with a ready libinfer_llama.a"),
+    (LLAMA_PREFIX, "a folder with a ready libinfer_llama.a or .so"),
     (LLAMA_SYSTEM, "on: the system's llama.cpp by pkg-config"),
     (PKG_CONFIG_PATH, "where pkg-config looks first"),
     (LLAMA_VARIANT, "cpu, vulkan, cuda or metal"),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use build_support::cache::Installed;
-use build_support::env::{Env, NAMES};
+use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, NAMES};
 use build_support::{Host, fixtures, setup};
 use clap::ValueEnum;
 
@@ -51,8 +51,13 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
 /// Brings `things`, and says whether any of it had to be brought.
 pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
     let (env, mut terminal) = (Env::from_process(), Terminal::default());
+    let own_library = env.path(LLAMA_PREFIX).is_some() || env.switch(LLAMA_SYSTEM)? == Some(true);
     let mut fresh = false;
     for thing in things {
+        if *thing == Thing::Llama && own_library {
+            eprintln!("llama.cpp is left alone: {LLAMA_PREFIX} or {LLAMA_SYSTEM} names a library");
+            continue;
+        }
         let Installed { fresh: made, .. } = match thing {
             Thing::Llama => setup::llama(host, &env, &mut terminal)?,
             Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], &env, &mut terminal)?,
