@@ -121,7 +121,8 @@ fn tag<'s>(
         }
         let mut partner = 0;
         if kind == Kind::Close {
-            partner = open.pop().ok_or(Refusal::new(at, "a bracket is closed that was not opened"))?;
+            let pair = |open: &usize| ["()", "[]", "{}"].contains(&&*format!("{}{}", tokens[*open].text, &rest[..len]));
+            partner = open.pop().filter(pair).ok_or(Refusal::new(at, "a bracket is closed that is not open"))?;
             tokens[partner].partner = tokens.len();
         }
         tokens.push(Token { kind, text: &rest[..len], start: at, partner, depth: open.len() });
