@@ -1,6 +1,6 @@
 //! The owner of a `llama_context`, with its threads.
 
-use super::{Batch, Model, call, callback::on_abort};
+use super::{Batch, Fresh, Model, call, callback::on_abort};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
     GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
@@ -121,16 +121,18 @@ impl Context {
         raw.abort_callback = Some(on_abort);
         raw.abort_callback_data = Arc::as_ptr(&stop).cast_mut().cast();
 
-        let mut ptr = ptr::null_mut();
+        let api = model.door.api;
+        // SAFETY: what was made and nobody owns yet is freed once, while the model lives.
+        let mut fresh = Fresh::new(|context| unsafe { api.context_free(context) });
         {
             // A panic in here leaves nothing half done: the lock protects the making, not data.
             let _alone = model.making.lock().unwrap_or_else(PoisonError::into_inner);
-            let (api, model, raw, out) = (model.door.api, model.ptr.as_ptr(), &raw const raw, &raw mut ptr);
+            let (model, raw, out) = (model.ptr.as_ptr(), &raw const raw, fresh.place());
             // SAFETY: the model lives, the parameters are the library's own with numbers put in, `out` is a valid place. No
             // other context of the model is being made. What the abort callback is given lives in `_stop` as long as the context.
             call("make a context", |error| unsafe { api.context_new(model, raw, out, error) })?;
         }
-        let ptr = NonNull::new(ptr).expect("the door gives a context when it says OK");
+        let ptr = fresh.take();
         // From here on `drop` frees it.
         let none =
             Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
@@ -279,11 +281,15 @@ impl Context {
     fn attach_threads(&mut self, threads: u32) -> Result<()> {
         /// How long threads spin before they sleep, 0 to 100: as ggml has it.
         const POLL: u32 = 50;
-        let mut pool = ptr::null_mut();
-        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut pool);
+        let (api, context) = (self.model.door.api, self.ptr.as_ptr());
+        // SAFETY: what was made and nobody owns yet is freed once; nothing uses it.
+        let mut fresh = Fresh::new(|pool| unsafe { api.threadpool_free(pool) });
+        let out = fresh.place();
         // SAFETY: the place is valid.
         call("start threads", |error| unsafe { api.threadpool_new(threads.cast_signed(), POLL, out, error) })?;
-        self.pool = NonNull::new(pool);
+        let pool = fresh.take();
+        self.pool = Some(pool);
+        let pool = pool.as_ptr();
         // SAFETY: the context lives and is this thread's alone; the pool is new, serves it only, and is freed after it. NULL has
         // batches use the same pool.
         call("use the threads", |error| unsafe { api.threadpool_attach(context, pool, ptr::null_mut(), error) })

@@ -24,7 +24,8 @@ use infer_core::Result;
 use infer_sys::llama::bindings::{INFER_LLAMA_OK, infer_llama_error};
 use std::{
     ffi::{CStr, c_char},
-    mem::MaybeUninit,
+    mem::{self, MaybeUninit},
+    ptr::{self, NonNull},
 };
 
 /// Makes one native call. `what` says in an error what was tried.
@@ -64,6 +65,40 @@ fn status(native: impl FnOnce(*mut infer_llama_error) -> i32) -> Result<(), Fail
     })
 }
 
+/// A place for an object that a native call makes. Until it is [taken](Self::take) the object is freed with the place: also
+/// when a panic (of a `tracing` subscriber that the library's log reached) comes out of the call.
+struct Fresh<T, F: FnMut(*mut T)> {
+    ptr: *mut T,
+    free: F,
+}
+
+impl<T, F: FnMut(*mut T)> Fresh<T, F> {
+    fn new(free: F) -> Self {
+        Self { ptr: ptr::null_mut(), free }
+    }
+
+    /// Where the native call is to write.
+    fn place(&mut self) -> *mut *mut T {
+        &raw mut self.ptr
+    }
+
+    /// The object, for an owner that frees it.
+    ///
+    /// # Panics
+    /// When the call has made none, although it said OK.
+    fn take(mut self) -> NonNull<T> {
+        NonNull::new(mem::replace(&mut self.ptr, ptr::null_mut())).expect("a native call that says OK gives an object")
+    }
+}
+
+impl<T, F: FnMut(*mut T)> Drop for Fresh<T, F> {
+    fn drop(&mut self) {
+        if !self.ptr.is_null() {
+            (self.free)(self.ptr);
+        }
+    }
+}
+
 /// A C string as text; what is not UTF-8 in it is replaced.
 ///
 /// # Safety
@@ -75,4 +110,29 @@ unsafe fn text(pointer: *const c_char) -> String {
     // SAFETY: it is not NULL; the rest is the caller's promise.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_fresh_object_is_freed_unless_it_was_taken() {
+        let freed = Cell::new(0);
+        let mut object = 7;
+        let mut made = || {
+            let mut fresh = Fresh::new(|_: *mut i32| freed.set(freed.get() + 1));
+            let place = fresh.place();
+            // SAFETY: the place is the one inside `fresh`, which lives.
+            unsafe { place.write(&raw mut object) };
+            fresh
+        };
+        drop(made());
+        assert_eq!(freed.get(), 1);
+        let taken = made().take();
+        assert_eq!(freed.get(), 1);
+        drop(Fresh::new(|_: *mut i32| freed.set(99)));
+        assert_eq!((freed.get(), taken.as_ptr() == &raw mut object), (1, true));
+    }
 }

@@ -1,6 +1,6 @@
 //! The owner of a `llama_model`.
 
-use super::{Door, Progress, call, callback::on_progress};
+use super::{Door, Fresh, Progress, call, callback::on_progress};
 use infer_core::Result;
 use infer_sys::llama::bindings::{
     LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, infer_llama_model_info, llama_load_mode,
@@ -9,7 +9,7 @@ use infer_sys::llama::bindings::{
 use std::{
     ffi::{CString, c_char},
     mem::MaybeUninit,
-    ptr::{self, NonNull},
+    ptr::NonNull,
     sync::{Arc, Mutex},
 };
 
@@ -86,8 +86,9 @@ impl Model {
         raw.progress_callback = Some(on_progress);
         raw.progress_callback_user_data = progress.user_data();
 
-        let mut ptr = ptr::null_mut();
-        let (raw, out) = (&raw const raw, &raw mut ptr);
+        // SAFETY: what a load made and nobody owns yet is freed once.
+        let mut fresh = Fresh::new(|model| unsafe { door.api.model_free(model) });
+        let (raw, out) = (&raw const raw, fresh.place());
         call("load the model", |error| match source {
             // SAFETY: a C string, parameters that are valid for the call, and a place for the result. `progress` is not used
             // by anything else before the call returns.
@@ -106,8 +107,7 @@ impl Model {
                 unsafe { door.api.model_load_from_fd(fd, raw, out, error) }
             }
         })?;
-        let ptr = NonNull::new(ptr).expect("the door gives a model when it says OK");
-        Ok(Arc::new(Self { door, ptr, making: Mutex::new(()) }))
+        Ok(Arc::new(Self { door, ptr: fresh.take(), making: Mutex::new(()) }))
     }
 
     pub(crate) fn door(&self) -> Door {
