@@ -35,15 +35,15 @@ fn main() -> ExitCode {
     let opened = Llama::from_api(spy.door()).and_then(|llama| Model::open(&llama, path));
     let model = opened.unwrap_or_else(|error| panic!("{error}"));
     run.progress("a step over the faked table");
-    step(&mut run, spy, &model, "layers/step", Want::Token);
-    step(&mut run, spy, &model, "layers/step/logits", Want::Logits);
+    step(&mut run, spy, &model, ["layers/step", "layers/step/allocations"], Want::Token);
+    step(&mut run, spy, &model, ["layers/logits", "layers/logits/allocations"], Want::Logits);
     run.progress("a draw");
     draw(&mut run);
     run.finish()
 }
 
 /// One step of one sequence through the session, less the same step on the table by hand.
-fn step(run: &mut Run, spy: Spy, model: &Model, name: &'static str, want: Want) {
+fn step(run: &mut Run, spy: Spy, model: &Model, [time, count]: [&'static str; 2], want: Want) {
     let rounds = if run.quick() { 200 } else { 2000 };
     let options = SessionOptions::new().with_context(CONTEXT).with_threads(1);
     let mut session: Box<dyn Session> = Box::new(model.session(&options).unwrap_or_else(|error| panic!("{error}")));
@@ -79,7 +79,7 @@ fn step(run: &mut Run, spy: Spy, model: &Model, name: &'static str, want: Want) 
     let nanoseconds = |who| times.median(who) / BLOCK as f64 * 1e9;
     let alone = f64::midpoint(nanoseconds(FAKE), nanoseconds(FAKE_AGAIN));
     let note = format!("median of {rounds} blocks of {BLOCK}; the fake alone {alone:.0}");
-    let figure = Figure::new(name, nanoseconds(OURS) - alone, "ns")
+    let figure = Figure::new(time, nanoseconds(OURS) - alone, "ns")
         .with_bar(Bar::Below(1000.0))
         .with_against_itself(nanoseconds(FAKE) / nanoseconds(FAKE_AGAIN))
         .with_note(note);
@@ -88,7 +88,7 @@ fn step(run: &mut Run, spy: Spy, model: &Model, name: &'static str, want: Want) 
     session.truncate(&sequence, 0).expect("cutting to 0 always works");
     ours(&mut *session);
     let (heap, _) = kit::heap(|| block(|| ours(&mut *session)));
-    let figure = Figure::new("layers/allocations", heap.allocations as f64, "allocations").with_bar(Bar::AtMost(0.0));
+    let figure = Figure::new(count, heap.allocations as f64, "allocations").with_bar(Bar::AtMost(0.0));
     run.figure(figure.with_note(format!("in {BLOCK} steps wanting {want:?}")));
 }
 
