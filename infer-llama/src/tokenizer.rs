@@ -2,7 +2,14 @@
 
 use crate::{Llama, Model, ModelOptions, convert, error::BACKEND, raw};
 use infer_core::{Error, ErrorKind, Result, Special, SpecialTokens, Token, TokenFlags, Vocab};
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, panic, path::Path, sync::Arc, thread};
+
+/// Characters of a text that are encoded on the caller's own stack, whatever the vocabulary.
+const SHALLOW: usize = 1024;
+/// Stack that a character may take: more than twice of what the deepest pattern was seen to take.
+const STACK_A_CHARACTER: usize = 1024;
+/// The largest stack there may be. Only what is used of it takes memory.
+const MOST_STACK: usize = 256 << 20;
 
 /// The tokenizer of a model. Cheap to clone, and keeps alive what it needs: it may outlive the [`Model`] it came from.
 ///
@@ -12,6 +19,8 @@ pub struct Tokenizer {
     model: Arc<raw::Model>,
     vocab: Arc<Vocab>,
     encodes: bool,
+    /// Whether a text is first cut into words by a pattern, as byte-pair encoding does.
+    cuts: bool,
 }
 
 impl Tokenizer {
@@ -51,8 +60,53 @@ impl Tokenizer {
         if let Some(space_prefix) = space_prefix {
             vocab = vocab.with_space_prefix(space_prefix);
         }
-        Ok(Self { model, vocab: Arc::new(vocab), encodes })
+        let cuts = facts.family == raw::Family::BytePair;
+        Ok(Self { model, vocab: Arc::new(vocab), encodes, cuts })
     }
+
+    /// Encodes on a stack that is deep enough. Words are cut out by a pattern, and the library's matcher calls itself once or more for
+    /// each character of a word: a few thousand of them, which anybody can send, run over the stack of a thread and end the
+    /// process.
+    fn tokenize(&self, text: &str, special: Special, out: &mut Vec<Token>) -> Result<()> {
+        let tokenize = |out| self.model.tokenize(text, special.add, special.parse, out);
+        if !self.cuts || text.len() <= SHALLOW {
+            return tokenize(out);
+        }
+        let stack = deepest(text)?.max(SHALLOW).saturating_mul(STACK_A_CHARACTER);
+        thread::scope(|scope| {
+            let deep = thread::Builder::new().name("infer encode".to_owned()).stack_size(stack);
+            let running = deep.spawn_scoped(scope, || tokenize(out)).map_err(|error| {
+                let message = format!("no thread with a stack of {stack} bytes can be had to encode the text: {error}");
+                Error::new(ErrorKind::OutOfMemory, message).with_backend(BACKEND).with_source(error)
+            })?;
+            running.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
+        })
+    }
+}
+
+/// The most characters one word can have: all of the text where that can be afforded; else those between two changes from space to
+/// no space or back.
+fn deepest(text: &str) -> Result<usize> {
+    const MOST: usize = MOST_STACK / STACK_A_CHARACTER;
+    let all = text.chars().count();
+    if all <= MOST {
+        return Ok(all);
+    }
+    let (mut longest, mut run, mut spaces) = (0, 0, false);
+    for character in text.chars() {
+        if character.is_whitespace() != spaces {
+            (run, spaces) = (0, !spaces);
+        }
+        run += 1;
+        longest = longest.max(run);
+    }
+    if longest <= MOST {
+        return Ok(MOST);
+    }
+    Err(Error::invalid_input(format!(
+        "the text has {longest} characters without a space (or only spaces) between them; at most {MOST} can be encoded"
+    ))
+    .with_backend(BACKEND))
 }
 
 impl infer_core::Tokenizer for Tokenizer {
@@ -74,7 +128,7 @@ impl infer_core::Tokenizer for Tokenizer {
             )));
         }
         let before = out.len();
-        self.model.tokenize(text, special.add, special.parse, out)?;
+        self.tokenize(text, special, out)?;
         // A damaged vocabulary may have no token for something, which the library shows as -1.
         if let Some(token) = out[before..].iter().copied().find(|token| token.index() >= self.vocab.len()) {
             out.truncate(before);
@@ -121,5 +175,22 @@ impl fmt::Debug for Tokenizer {
             .field("kind", &self.vocab.kind())
             .field("tokens", &self.vocab.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_as_long_as_the_text_or_ends_at_a_space() {
+        const MOST: usize = MOST_STACK / STACK_A_CHARACTER;
+        assert_eq!(deepest("é b").unwrap(), 3);
+        assert_eq!(deepest(&"ab ".repeat(MOST)).unwrap(), MOST);
+        assert_eq!(deepest(&"é".repeat(MOST)).unwrap(), MOST);
+        for text in ["é".repeat(MOST + 1), " \n".repeat(MOST)] {
+            let error = deepest(&format!("x {text} ")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
     }
 }

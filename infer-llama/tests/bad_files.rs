@@ -4,10 +4,10 @@
 mod kit;
 
 use infer_core::{Batch, ErrorKind, OpenOptions, Result, Sampling, Session as _, Special, Token, Tokenizer as _, Want};
-use infer_llama::{Llama, Model, SessionOptions};
+use infer_llama::{Llama, Model, SessionOptions, Tokenizer};
 use kit::{
     Folder, Random, child,
-    gguf::{Field, Gguf},
+    gguf::{Field, Gguf, Tensor},
     tiny,
 };
 use std::path::{Path, PathBuf};
@@ -331,6 +331,32 @@ fn a_vocabulary_that_is_spelt_with_escapes() {
     assert_eq!(open(&folder.file("rwkv.gguf", &gguf.bytes())).unwrap(), "a model");
 }
 
+/// A pattern cuts a text into words, and its matcher calls itself for each character of one: what anybody may send must not end the
+/// process. Each in a child, of which the test runs on a thread with the usual stack.
+#[test]
+fn words_without_end() {
+    let folder = Folder::new();
+    for pre in ["default", "deepseek-llm", "tekken", "gpt-4o", "tiny_aya", "youtu"] {
+        let mut gguf = tiny::llama();
+        gguf.set("tokenizer.ggml.pre", Field::text(pre));
+        let path = folder.file(&format!("{pre}.gguf"), &gguf.bytes());
+        assert_eq!(child::open_in_child("encode_long_words", &path).unwrap(), "encoded", "{pre}");
+    }
+}
+
+/// Not a case by itself: what the children run.
+#[test]
+fn encode_long_words() {
+    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
+    let tokenizer = Tokenizer::open(&Llama::linked().unwrap(), path).unwrap();
+    for word in ["a", "aA", "a ", " ", "1", "!", "\n", "漢", "a\u{301}"] {
+        let mut tokens = Vec::new();
+        tokenizer.encode(&word.repeat(20_000), Special::NONE, &mut tokens).unwrap();
+        assert_eq!(tokens.len(), 20_000 * word.len(), "a token a byte");
+    }
+    println!("\nresult: encoded");
+}
+
 #[test]
 fn tensors() {
     all_refused(&[
@@ -348,6 +374,9 @@ fn tensors() {
         ("type-removed", |g| g.tensor("token_embd.weight").dtype = 4, &["token_embd.weight", "type 4"]),
         ("norm-f16", |g| halved(g, "blk.0.attn_norm.weight", 1), &["blk.0.attn_norm.weight", "F16"]),
         ("norm-q8", |g| quantised(g, "output_norm.weight", 8, 34), &["output_norm.weight", "Q8_0"]),
+        ("scale-f16", |g| add(g, "blk.0.attn_q.scale", &[], 1, 2), &["blk.0.attn_q.scale", "F16"]),
+        ("input-scale-f16", |g| add(g, "blk.0.ffn_up.input_scale", &[1], 1, 2), &["blk.0.ffn_up.input_scale", "F16"]),
+        ("sinks-f16", |g| add(g, "blk.0.attn_sinks.weight", &[4], 1, 8), &["blk.0.attn_sinks.weight", "F16"]),
         ("weights-i32", |g| g.tensor("blk.0.attn_q.weight").dtype = 26, &["blk.0.attn_q.weight", "I32"]),
         ("weights-q8_1", |g| quantised(g, "blk.0.attn_q.weight", 9, 36), &["blk.0.attn_q.weight", "Q8_1"]),
         ("embeddings-i16", |g| halved(g, "token_embd.weight", 25), &["token_embd.weight", "I16"]),
@@ -368,6 +397,11 @@ fn tensors() {
             &["llama.nested"],
         ),
     ]);
+}
+
+/// One tensor more, of `bytes` bytes.
+fn add(gguf: &mut Gguf, name: &str, shape: &[u64], dtype: u32, bytes: usize) {
+    gguf.tensors.push(Tensor { name: name.into(), shape: shape.to_vec(), dtype, data: vec![0; bytes] });
 }
 
 /// 16-bit numbers of type `dtype` where 32-bit ones were.

@@ -45,11 +45,13 @@ fn is_table(name: &str) -> bool {
     name.contains("tid2eid")
 }
 
-/// Norms, biases and the like: ggml has no operation for them in another format and aborts in the middle of a pass.
+/// Norms, biases, scales and the like: ggml has no operation for them in another format and aborts in the middle of a pass.
 fn wants_floats(name: &str) -> bool {
     let stem = name.strip_suffix(".weight").unwrap_or(name);
     name.contains("norm")
         || name.ends_with(".bias")
+        || [".scale", ".input_scale", "layer_output_scale.weight"].iter().any(|end| name.ends_with(end))
+        || stem.ends_with("attn_sinks")
         || stem.contains("rope_freqs")
         || stem.contains("rope_factors")
         || ["ssm_a", "ssm_d", "ssm_conv1d", "shortconv.conv"].iter().any(|end| stem.ends_with(end))
