@@ -202,7 +202,8 @@ impl SessionOptions {
         self
     }
 
-    /// Threads a pass uses; by default what [`available_threads`](crate::available_threads) says.
+    /// Threads a pass uses; by default what [`available_threads`](crate::available_threads) says. Never more than there are CPUs
+    /// this process may run on: threads that cannot run at once wait for each other, for minutes a pass.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.common = self.common.with_threads(threads);

@@ -19,7 +19,8 @@ pub fn available_threads() -> NonZeroUsize {
     }
 }
 
-fn allowed_cpus() -> NonZeroUsize {
+/// The CPUs of the affinity mask: more threads than these never run at once.
+pub(crate) fn allowed_cpus() -> NonZeroUsize {
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let mask = status.as_deref().and_then(|status| field(status, "Cpus_allowed_list:")).and_then(count_list);
     let known = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

@@ -280,6 +280,7 @@ fn fields_that_describe_the_vocabulary() {
         ("merge-empty", |g| set(g, MERGES, Field::Strs(vec![b"".to_vec()])), &["tokenizer.ggml.merges"]),
         ("add-bos", |g| no_bos(g), &["tokenizer.ggml.add_bos_token"]),
         ("byte", |g| byte_in_words(g), &["tokenizer.ggml.token_type: token 70"]),
+        ("spaces", |g| set(g, "tokenizer.ggml.pre", Field::text("whitespace")), &["tokenizer.ggml.pre is whitespace"]),
         ("rwkv", |g| rwkv(g, "B", r"\x41B"), &["tokenizer.ggml.tokens: token 256 begins with the byte 0x41"]),
         ("misspelt-byte", |g| set(g, TYPES, Field::I32s([6; 259].to_vec())), &["tokenizer.ggml.token_type"]),
     ]);

@@ -404,3 +404,18 @@ fn learned_positions_bound_the_context() {
     batch.push(&seq, &[Token(7)], Want::Logits);
     assert_eq!(session.decode(&batch).unwrap_err().kind(), ErrorKind::ContextFull);
 }
+
+/// 512 threads on two CPUs wait for each other at every barrier: a pass took minutes.
+#[test]
+#[cfg(target_os = "linux")]
+fn there_are_no_more_threads_than_cpus() {
+    let folder = Folder::new();
+    let model = Model::open(&llama(), folder.file("tiny.gguf", &tiny::llama().bytes())).unwrap();
+    let running = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = running();
+    let mut session = model.session(&options().with_threads(512)).unwrap();
+    // Other tests start threads meanwhile, a few.
+    assert!(running() < before + thread::available_parallelism().unwrap().get() + 128);
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &[Token(1), Token(2)]);
+}

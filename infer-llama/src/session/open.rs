@@ -8,6 +8,7 @@ use crate::{
     error::BACKEND,
     memory::{Shape, Size},
     raw,
+    threads::allowed_cpus,
 };
 use infer_core::{Capabilities, Error, ErrorKind, Limits, Result, Slots};
 use std::sync::{Arc, atomic::AtomicBool};
@@ -86,7 +87,8 @@ impl Plan {
         let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
         let context = context(model, common.context)?;
         let threads = match common.threads {
-            Some(threads) => in_range("threads", threads, door.max_threads() as usize)?,
+            // Threads without a CPU are waited for at each of hundreds of barriers: a pass with 512 on two takes minutes.
+            Some(threads) => in_range("threads", threads, door.max_threads() as usize)?.min(allowed_cpus().get()),
             None => available_threads().get().min(door.max_threads() as usize),
         };
         let pool = match (options.layout, options.cells) {
