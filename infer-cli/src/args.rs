@@ -3,10 +3,14 @@
 use crate::{failure::Failure, output};
 use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource};
 use std::{
+    fs::File,
     io::{IsTerminal, Read},
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
+
+/// Bytes of text that are read at most.
+const MOST: u64 = 256 << 20;
 
 /// Which model, and with what it is opened.
 #[derive(clap::Args, Debug)]
@@ -60,31 +64,35 @@ pub(crate) fn library(path: &str) -> Result<PathBuf, std::io::Error> {
 }
 
 /// All of stdin as text. Tells a person at a terminal what is being waited for.
-pub(crate) fn stdin(what: &str) -> Result<String, Failure> {
-    let mut stdin = std::io::stdin().lock();
+pub(crate) fn stdin(what: &str) -> Result<String, Error> {
+    let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
         output::note(&format!("reading {what} from stdin; Ctrl-D ends it"));
     }
-    let mut bytes = Vec::new();
-    stdin.read_to_end(&mut bytes).map_err(|error| unreadable("stdin", error))?;
-    utf8(bytes, "stdin")
+    text(stdin, "stdin")
 }
 
 /// All of a file as text.
-pub(crate) fn file(path: &Path) -> Result<String, Failure> {
+pub(crate) fn file(path: &Path) -> Result<String, Error> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| unreadable(&name, error))?;
-    utf8(bytes, &name)
+    let file = File::open(path).map_err(|error| unreadable(&name, error))?;
+    text(file, &name)
 }
 
-fn utf8(bytes: Vec<u8>, name: &str) -> Result<String, Failure> {
+/// All there is to read, up to a limit: what never ends, such as `/dev/zero`, must not take all memory before it is told.
+fn text(source: impl Read, name: &str) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    source.take(MOST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(name, error))?;
+    if bytes.len() as u64 > MOST {
+        let message = format!("{name} has more than {}, longer than any prompt or configuration", output::bytes(MOST));
+        return Err(Error::invalid_input(message));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Error::invalid_input(format!("{name} is not UTF-8 text: byte {at} is where it stops to be; convert it first"))
-            .into()
     })
 }
 
-fn unreadable(name: &str, error: std::io::Error) -> Failure {
-    Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error).into()
+fn unreadable(name: &str, error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error)
 }

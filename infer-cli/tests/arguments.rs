@@ -89,6 +89,19 @@ fn a_prompt_that_cannot_be_read_is_told_before_the_model_is_loaded() {
     assert!(stderr.contains("stdin is not UTF-8 text: byte 3"), "{stderr}");
 }
 
+/// Read to the end, it would take all memory there is.
+#[test]
+#[cfg(unix)]
+fn a_text_without_end_is_refused() {
+    for arguments in
+        [&["generate", "--model", "no-model", "--file", "/dev/zero"][..], &["cost", "--config", "/dev/zero"]]
+    {
+        let (code, stdout, stderr) = run(arguments);
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("/dev/zero has more than 256 MiB"), "{arguments:?}: {stderr}");
+    }
+}
+
 #[test]
 fn a_log_filter_that_is_none_is_named() {
     let output = infer(&["cost"]).env("INFER_LOG", "a=b=c").output().unwrap();

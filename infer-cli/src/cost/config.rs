@@ -20,8 +20,7 @@ pub(super) struct Config {
 
 pub(super) fn read(path: &Path) -> Result<Config, Error> {
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error))?;
+    let text = crate::args::file(path)?;
     let whole: Value = serde_json::from_str(&text)
         .map_err(|error| Error::new(ErrorKind::InvalidInput, format!("{name} is not JSON")).with_source(error))?;
     parse(&whole).map_err(|what| Error::invalid_input(format!("{name}: {what}")))

@@ -116,7 +116,9 @@ impl Cost {
             (Some(path), _) => of_file(path),
             (None, Some(path)) => {
                 let config = config::read(path)?;
-                let dtype = config.dtype.as_deref().map_or(Ok(KvType::F16), named_format)?;
+                let dtype = config.dtype.as_deref().map_or(Ok(KvType::F16), named_format).map_err(|error| {
+                    Error::invalid_input(format!("{}: the number format of the weights: {error}", path.display()))
+                })?;
                 Ok(Subject::of_dims(config.architecture, config.dims, dtype, config.context))
             }
             (None, None) => {
