@@ -79,9 +79,9 @@ pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Ins
 /// Something could not be fetched or built.
 pub fn programs(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
     let (cache, pin) = (Cache::from_env(env)?, Pin::named("llama")?);
-    let folder = cache.source(&format!("{}-whole", tree::name(&pin, Variant::Cpu)));
-    let parts = ["common", "tools", "vendor", "licenses"].map(str::to_owned);
-    let parts: Vec<String> = pin.parts.iter().cloned().chain(parts).collect();
+    let more = ["common", "tools", "vendor", "licenses", "scripts/ui-assets.cmake"].map(str::to_owned);
+    let parts: Vec<String> = pin.parts.iter().cloned().chain(more).collect();
+    let folder = cache.source(&tree::name_with(&pin, &parts));
     let whole = take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin))?;
     let wanted = Wanted { link: true, variant: Variant::Cpu };
     let found = look(env, wanted)?;

@@ -16,11 +16,16 @@ use crate::pins::{LLAMA_PATCHES, Pin};
 
 const STAMP: &str = "infer-stamp.txt";
 
-/// What a tree of the pinned source is called in the cache.
+/// What the tree of the pinned source that `variant` is built from is called in the cache.
 pub fn name(pin: &Pin, variant: Variant) -> String {
+    name_with(pin, &parts(pin, variant))
+}
+
+/// What a tree with `parts` of the pinned source is called: by the commit, and by what was taken and what was patched.
+pub fn name_with(pin: &Pin, parts: &[String]) -> String {
     let commit = pin.commit.as_deref().unwrap_or(&pin.version);
-    let suffix = if variant == Variant::Cpu { String::new() } else { format!("-{variant}") };
-    format!("{}.cpp-{}-{}{suffix}", pin.name, &commit[..commit.len().min(12)], &patches_hash()[..8])
+    let contents = sha256(format!("{}{}", patches_hash(), parts.join("\n")).as_bytes());
+    format!("{}.cpp-{}-{}", pin.name, &commit[..commit.len().min(12)], &contents[..8])
 }
 
 /// What is unpacked for `variant`.
@@ -169,6 +174,14 @@ mod tests {
         let error = patch(&tree, &[("p", text)]).unwrap_err().to_string();
         assert!(error.contains("does more than change"), "{error}");
         fs::remove_dir_all(tree).unwrap();
+    }
+
+    #[test]
+    fn what_is_taken_is_in_a_trees_name() {
+        let pin = Pin::named("llama").unwrap();
+        let names = Variant::ALL.map(|variant| name(&pin, variant));
+        assert!(names.iter().enumerate().all(|(i, name)| !names[..i].contains(name)), "{names:?}");
+        assert!(names[0].starts_with(&format!("llama.cpp-{}-", &pin.commit.unwrap()[..12])), "{names:?}");
     }
 
     #[test]
