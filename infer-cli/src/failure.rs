@@ -1,3 +1,4 @@
+use crate::output;
 use std::{fmt::Write as _, io, process::ExitCode};
 
 /// Why a command ends early.
@@ -19,7 +20,8 @@ impl Failure {
             Self::Usage(what) => (format!("error: {what}\n\nFor more information, try '--help'."), 2),
             Self::Run(error) => (format!("error: {}", chain(error)), 1),
         };
-        crate::output::note(&text);
+        // Errors quote files: names, header fields, what a chat template says.
+        output::note(&output::printable(&text));
         ExitCode::from(code)
     }
 }

@@ -103,6 +103,15 @@ fn a_text_without_end_is_refused() {
 }
 
 #[test]
+fn an_error_does_not_speak_to_the_terminal() {
+    for arguments in [&["inspect", "\u{1b}[2J"][..], &["generate", "--model", "\u{9b}2J", "--prompt", "x"]] {
+        let (code, _, stderr) = run(arguments);
+        assert_eq!(code, 1);
+        assert!(stderr.contains("\u{fffd}") && !stderr.contains(['\u{1b}', '\u{9b}']), "{stderr:?}");
+    }
+}
+
+#[test]
 fn a_log_filter_that_is_none_is_named() {
     let output = infer(&["cost"]).env("INFER_LOG", "a=b=c").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
