@@ -8,7 +8,12 @@
 //! While a native call runs, the lines of its own thread are also kept, and become the [log](infer_core::Error::log) of its
 //! error. Lines of llama.cpp's worker threads go to `tracing` only: which call they belong to cannot be known.
 
-use std::{any::Any, cell::RefCell, mem, panic};
+use std::{
+    any::Any,
+    cell::RefCell,
+    mem,
+    panic::{self, AssertUnwindSafe},
+};
 
 /// Lines kept for an error; the last ones, since the reason comes at the end.
 const KEPT: usize = 8 * 1024;
@@ -72,8 +77,23 @@ pub(crate) fn take(fragment: Fragment, text: &str) {
         with(|thread| thread.line.push_str(rest));
     });
     if let Err(payload) = parked {
+        let mut payload = Some(payload);
         // On a thread of llama.cpp there is nobody whom it could be told.
-        with(|thread| thread.panic = (thread.calls > 0).then_some(payload));
+        with(|thread| {
+            if thread.calls > 0 && thread.panic.is_none() {
+                thread.panic = payload.take();
+            }
+        });
+        if let Some(payload) = payload {
+            discard(payload);
+        }
+    }
+}
+
+/// Drops what a panic carried. Its destructor is the caller's code too and may panic, which C must not see either.
+fn discard(payload: Box<dyn Any + Send>) {
+    if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(another);
     }
 }
 
@@ -187,7 +207,7 @@ impl Drop for Thread {
         let line = mem::take(&mut self.line);
         let level = self.level;
         if !line.trim().is_empty() {
-            drop(panic::catch_unwind(|| emit(level, line.trim_end())));
+            panic::catch_unwind(|| emit(level, line.trim_end())).unwrap_or_else(discard);
         }
     }
 }
@@ -227,10 +247,22 @@ mod tests {
             event.record(&mut text);
             assert_eq!(event.metadata().target(), "llama.cpp");
             assert!(!text.0.contains("panic!"), "asked to");
+            if text.0.contains("bomb!") {
+                panic::panic_any(Bomb);
+            }
             self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), text.0));
         }
         fn enter(&self, _: &span::Id) {}
         fn exit(&self, _: &span::Id) {}
+    }
+
+    /// Panics once more when it is dropped.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("asked to, again");
+        }
     }
 
     fn lines(f: impl FnOnce()) -> Vec<String> {
@@ -305,5 +337,20 @@ mod tests {
             take(Fragment::Begin(Level::Info), "goes on\n");
         });
         assert_eq!(caught, ["INFO goes on"]);
+    }
+
+    #[test]
+    fn what_a_panic_carries_does_not_panic_into_c() {
+        let seen = lines(|| {
+            take(Fragment::Begin(Level::Info), "bomb!\n");
+            let raised = panic::catch_unwind(|| {
+                during(|_| {
+                    take(Fragment::Begin(Level::Info), "panic!\n");
+                    take(Fragment::Begin(Level::Info), "bomb!\n");
+                });
+            });
+            assert!(raised.unwrap_err().is::<&str>(), "the first one goes on");
+        });
+        assert!(seen.is_empty());
     }
 }
