@@ -77,6 +77,7 @@
 //! | feature | brings | default |
 //! |---|---|---|
 //! | `chat` | [`chat`](chat/index.html): chat templates, by `minijinja` | no |
+//! | `half` | [`sampling`] reads logits of 16 bits: `f16` and `bf16` of the crate `half` | no |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabulary, model facts | no |
 //! | `testing` | [`testing`](testing/index.html): a model and a session in plain Rust that follow a script and fail where it says | no |
 //!
