@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     setup::ensure(host, &[Thing::Smollm2, Thing::Llama])?;
     let prompt = if arguments.prompt.is_empty() { PROMPT.to_owned() } else { arguments.prompt.join(" ") };
+    // Compiling has cargo's own progress, and is over before the prompt is shown.
+    run_command(&mut cargo(["build", "--release", "--package", "infer-cli"]))?;
     let mut generate = cargo(["run", "--quiet", "--release", "--package", "infer-cli", "--", "generate", "--model"]);
     generate.arg(fixtures::model("smollm2")?).args(["--chat", "--prompt", &prompt]);
     eprintln!("> {prompt}\n");
