@@ -8,10 +8,11 @@ use infer_sys::llama::bindings::{
     infer_llama_context_info, llama_context, llama_context_params,
 };
 use std::{
+    cell::Cell,
     mem::MaybeUninit,
     ptr::{self, NonNull},
     slice,
-    sync::{Arc, PoisonError, atomic::AtomicBool},
+    sync::{Arc, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
 /// A context: the keys and values of some sequences, and the memory to compute in.
@@ -125,8 +126,7 @@ impl Context {
         // SAFETY: what was made and nobody owns yet is freed once, while the model lives.
         let mut fresh = Fresh::new(|context| unsafe { api.context_free(context) });
         {
-            // A panic in here leaves nothing half done: the lock protects the making, not data.
-            let _alone = model.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let _alone = Alone::with(&model)?;
             let (model, raw, out) = (model.ptr.as_ptr(), &raw const raw, fresh.place());
             // SAFETY: the model lives, the parameters are the library's own with numbers put in, `out` is a valid place. No
             // other context of the model is being made. What the abort callback is given lives in `_stop` as long as the context.
@@ -305,6 +305,37 @@ impl Drop for Context {
             // SAFETY: the pool came from `threadpool_new`, is freed once, here, and the only context that used it is gone.
             unsafe { api.threadpool_free(pool.as_ptr()) };
         }
+    }
+}
+
+thread_local! {
+    static MAKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The right to make a context of a model.
+struct Alone<'m> {
+    _lock: MutexGuard<'m, ()>,
+}
+
+impl<'m> Alone<'m> {
+    /// Waits until no other thread makes one. On a thread that makes one, which is a `tracing` subscriber that the library's log
+    /// reached, it would wait for itself.
+    fn with(model: &'m Model) -> Result<Self> {
+        if MAKING.get() {
+            return Err(Error::invalid_input(
+                "a session cannot be made by whoever is told what is logged while one is made",
+            ));
+        }
+        // A panic in here leaves nothing half done: the lock protects the making, not data.
+        let lock = model.making.lock().unwrap_or_else(PoisonError::into_inner);
+        MAKING.set(true);
+        Ok(Self { _lock: lock })
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        MAKING.set(false);
     }
 }
 
