@@ -54,7 +54,7 @@ pub(crate) struct Generate {
     #[arg(long)]
     ignore_end: bool,
 
-    /// Threads; as many as this process may use if not given.
+    /// Threads, at most the CPUs this process may run on; as many as it may use if not given.
     #[arg(long, short, value_name = "N")]
     threads: Option<usize>,
 

@@ -44,7 +44,8 @@ pub struct SessionOptions {
     pub sequences: usize,
     /// Tokens one batch can hold; `None` is the backend's default.
     pub batch: Option<usize>,
-    /// Threads a pass uses; `None` is as many as this process may run on, the cgroup's quota respected.
+    /// Threads a pass uses; `None` is as many as this process may run on, the cgroup's quota respected. A backend may use
+    /// fewer than asked for where they could not run at once, and then logs a warning.
     pub threads: Option<usize>,
 }
 

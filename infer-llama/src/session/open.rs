@@ -87,8 +87,7 @@ impl Plan {
         let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
         let context = context(model, common.context)?;
         let threads = match common.threads {
-            // Threads without a CPU are waited for at each of hundreds of barriers: a pass with 512 on two takes minutes.
-            Some(threads) => in_range("threads", threads, door.max_threads() as usize)?.min(allowed_cpus().get()),
+            Some(threads) => at_most_cpus(in_range("threads", threads, door.max_threads() as usize)?),
             None => available_threads().get().min(door.max_threads() as usize),
         };
         let pool = match (options.layout, options.cells) {
@@ -175,6 +174,15 @@ fn context(model: &Model, asked: Option<usize>) -> Result<usize> {
         Some(asked) if asked > 0 => in_range("context", asked, most),
         _ => Ok(model.info().context.clamp(1, most)),
     }
+}
+
+/// Threads without a CPU are waited for at each of hundreds of barriers: a pass with 512 on two takes minutes.
+fn at_most_cpus(threads: usize) -> usize {
+    let cpus = allowed_cpus().get();
+    if threads > cpus {
+        tracing::warn!("{threads} threads are asked for and {cpus} can run at once in this process: {cpus} are used");
+    }
+    threads.min(cpus)
 }
 
 fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {
