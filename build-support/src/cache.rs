@@ -152,10 +152,14 @@ impl Cache {
     /// # Errors
     /// It was held too long, or the file system has no locks.
     pub fn lock(&self, name: &str, progress: &mut dyn Progress) -> Result<Lock> {
+        // The first write of every command: where the cache cannot be written, this is what says so.
+        let elsewhere =
+            |error: Error| error.with_help(format!("{} names another folder for the native cache", env::CACHE));
         let folder = self.root.join("locks");
-        fs::create_dir_all(&folder).at("create", &folder)?;
+        fs::create_dir_all(&folder).at("create", &folder).map_err(elsewhere)?;
         let path = folder.join(format!("{name}.lock"));
-        let file = File::options().create(true).truncate(false).write(true).open(&path).at("open", &path)?;
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.at("open", &path).map_err(elsewhere)?;
         let begin = Instant::now();
         let mut told = false;
         loop {

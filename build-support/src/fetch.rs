@@ -101,7 +101,10 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &
         }
     };
     pip.arg("--dest").arg(out).arg("--requirement").arg(&requirements).stdin(Stdio::null());
-    let output = pip.output().map_err(|error| Error::new(format!("cannot start {}: {error}", python.display())))?;
+    let output = pip.output().map_err(|error| {
+        Error::new(format!("cannot start {}: {error}", python.display()))
+            .with_help(format!("set {} to a Python with pip, or unset it", env::PYTHON))
+    })?;
     if output.status.success() {
         return Ok(());
     }

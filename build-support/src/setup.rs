@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Cache, Installed};
+use crate::cache::{Cache, Installed, sha256_file};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
 use crate::door::shared_library;
 use crate::env::Env;
@@ -137,9 +137,13 @@ fn publish(llama: &Llama) -> Result<Installed> {
     let commit = llama.pin.commit.as_deref().unwrap_or_default();
     let to = llama.cache.loadable(commit, llama.wanted.variant.name());
     let hash_name = format!("{name}.sha256");
-    let same = |file: &str| read(&from.join(file)).ok() == read(&to.join(file)).ok();
-    if to.join(&name).exists() && same(&hash_name) {
+    let hash = fs::read_to_string(from.join(&hash_name)).at("read", &from.join(&hash_name))?;
+    if whole(&to.join(&name), &to.join(&hash_name), &hash) {
         return Ok(Installed { path: to.join(&name), fresh: false });
+    }
+    if !whole(&from.join(&name), &from.join(&hash_name), &hash) {
+        return Err(Error::new(format!("{} is not what was built there", from.join(&name).display()))
+            .with_help(format!("remove {} and try again", from.display())));
     }
     let _lock = llama.cache.lock(&format!("llama-{commit}-{}", llama.wanted.variant), &mut crate::Silent)?;
     fs::create_dir_all(&to).at("create", &to)?;
@@ -152,8 +156,10 @@ fn publish(llama: &Llama) -> Result<Installed> {
     Ok(Installed { path: to.join(&name), fresh: true })
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).at("read", path)
+/// Is `library` there, with the hash that is wanted, and with that beside it? Loading refuses any other.
+fn whole(library: &Path, hash_file: &Path, wanted: &str) -> bool {
+    let beside = fs::read_to_string(hash_file).is_ok_and(|beside| beside == wanted);
+    beside && sha256_file(library).is_ok_and(|found| wanted.split_whitespace().next() == Some(&found))
 }
 
 /// Where [`llama`] leaves the library, whether it is there or not.
@@ -164,4 +170,27 @@ pub fn library(env: &Env) -> Result<PathBuf> {
     let cache = Cache::from_env(env)?;
     let commit = Pin::named("llama")?.commit.unwrap_or_default();
     Ok(cache.loadable(&commit, Variant::from_env(env)?.name()).join(shared_library(&Target::host())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::sha256;
+
+    #[test]
+    fn a_library_that_was_changed_is_not_taken_for_one_that_is_there() {
+        let folder = std::env::temp_dir().join(format!("infer-whole-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (library, beside) = (folder.join("library"), folder.join("library.sha256"));
+        let hash = format!("{}  library\n", sha256(b"code"));
+        assert!(!whole(&library, &beside, &hash), "nothing is there");
+        fs::write(&library, "code").unwrap();
+        assert!(!whole(&library, &beside, &hash), "no hash is beside it");
+        fs::write(&beside, &hash).unwrap();
+        assert!(whole(&library, &beside, &hash));
+        assert!(!whole(&library, &beside, &hash.replace("  ", "0  ")), "another build is wanted");
+        fs::write(&library, "c0de").unwrap();
+        assert!(!whole(&library, &beside, &hash), "it was changed");
+        fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -126,7 +126,7 @@ mod tests {
         let archive = folder.join("a.tar.gz");
         let mut tar =
             tar::Builder::new(flate2::write::GzEncoder::new(File::create(&archive).unwrap(), Default::default()));
-        for name in ["p-1/root/keep/a.c", "p-1/root/drop/b.c", "p-1/root/run", "p-1/other/keep/c.c"] {
+        for name in ["p-1/top/keep/a.c", "p-1/top/drop/b.c", "p-1/top/run", "p-1/other/keep/c.c"] {
             let mut header = tar::Header::new_gnu();
             header.set_size(4);
             header.set_mode(if name.ends_with("run") { 0o755 } else { 0o644 });
@@ -135,7 +135,7 @@ mod tests {
         tar.into_inner().unwrap().finish().unwrap();
         let parts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let out = folder.join("out");
-        unpack(&archive, Origin::PipSource, "p-1/root", &parts(&["keep", "run"]), &out).unwrap();
+        unpack(&archive, Origin::PipSource, "p-1/top", &parts(&["keep", "run"]), &out).unwrap();
         assert_eq!(fs::read_to_string(out.join("keep/a.c")).unwrap(), "text");
         assert!(!out.join("drop").exists() && !out.join("keep/c.c").exists());
         #[cfg(unix)]
@@ -143,8 +143,8 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(out.join("run")).unwrap().permissions().mode() & 0o111, 0o111);
         }
-        let error = unpack(&archive, Origin::PipSource, "p-1/root", &parts(&["nope"]), &out).unwrap_err().to_string();
-        assert!(error.contains("p-1/root/nope"), "{error}");
+        let error = unpack(&archive, Origin::PipSource, "p-1/top", &parts(&["nope"]), &out).unwrap_err().to_string();
+        assert!(error.contains("p-1/top/nope"), "{error}");
         fs::remove_dir_all(folder).unwrap();
     }
 }
