@@ -1,6 +1,7 @@
 //! What the library and the native runtimes log, on stderr.
 
 use crate::failure::Failure;
+use std::io::IsTerminal;
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
     fmt,
@@ -13,15 +14,21 @@ use tracing_subscriber::{
 /// `target=level` pairs with commas between them.
 const VARIABLE: &str = "INFER_LOG";
 
-/// Turns logging on: `INFER_LOG` where it is set, else errors, and more with each `-v`.
+/// The target of llama.cpp's own lines.
+const NATIVE: &str = "llama.cpp";
+
+/// Turns logging on: `INFER_LOG` where it is set, else errors, and more with each `-v`. What a native library logs of a
+/// failure is in the text of the error already; and where Ctrl-C stops a pass it calls that a failure too.
 pub(crate) fn init(verbose: u8) -> Result<(), Failure> {
     let filter = match std::env::var(VARIABLE) {
         Ok(said) if verbose == 0 => said.parse().map_err(|error| {
             Failure::Usage(format!("the variable {VARIABLE} is `{said}`, not a log filter: {error}"))
         })?,
+        _ if verbose == 0 => Targets::new().with_default(level(0)).with_target(NATIVE, LevelFilter::OFF),
         _ => Targets::new().with_default(level(verbose)),
     };
-    registry().with(fmt::layer().with_writer(std::io::stderr).without_time()).with(filter).init();
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).without_time();
+    registry().with(lines).with(filter).init();
     Ok(())
 }
 
