@@ -45,14 +45,24 @@ impl Cache {
     /// The cache the environment names: `$INFER_CACHE`, else `infer` in the user's cache folder.
     ///
     /// # Errors
-    /// No variable says where the user's cache folder is.
+    /// No variable says where the user's cache folder is, or `$INFER_CACHE` depends on the working directory: a build script
+    /// has another one than the command that filled the cache, and loading takes no such path.
     pub fn from_env(env: &Env) -> Result<Self> {
+        if let Some(relative) = env.path(env::CACHE).filter(|root| !root.is_absolute()) {
+            return Err(Error::new(format!("{} is {}, which is not an absolute path", env::CACHE, relative.display()))
+                .with_help("write the whole path"));
+        }
         let in_home = |folder: &str| env.path("HOME").map(|home| home.join(folder).join("infer"));
         let root = env
             .path(env::CACHE)
-            .or_else(|| env.path("XDG_CACHE_HOME").map(|folder| folder.join("infer")))
+            // The XDG specification has relative paths ignored.
+            .or_else(|| {
+                env.path("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()).map(|folder| folder.join("infer"))
+            })
             .or_else(|| if cfg!(target_os = "macos") { in_home("Library/Caches") } else { None })
-            .or_else(|| if cfg!(windows) { env.path("LOCALAPPDATA").map(|folder| folder.join("infer")) } else { None })
+            .or_else(|| {
+                if cfg!(windows) { env.path("LOCALAPPDATA").map(|folder| folder.join("infer/cache")) } else { None }
+            })
             .or_else(|| in_home(".cache"))
             .ok_or_else(|| {
                 Error::new("there is no home folder to keep the native cache in")

@@ -172,6 +172,9 @@ fn the_users_wish_comes_first_then_the_platforms_custom() {
     let root = |pairs: &[(&str, &str)]| Cache::from_env(&Env::of(pairs.iter().copied())).map(|cache| cache.root);
     assert_eq!(root(&[(env::CACHE, "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")]).unwrap(), Path::new("/a"));
     assert_eq!(root(&[("XDG_CACHE_HOME", "/b"), ("HOME", "/c")]).unwrap(), Path::new("/b/infer"));
+    assert_eq!(root(&[("XDG_CACHE_HOME", "b"), ("HOME", "/c")]).unwrap(), root(&[("HOME", "/c")]).unwrap());
+    let relative = root(&[(env::CACHE, "a"), ("HOME", "/c")]).unwrap_err().to_string();
+    assert!(relative.contains("INFER_CACHE is a,") && relative.contains("absolute"), "{relative}");
     if cfg!(target_os = "linux") {
         assert_eq!(root(&[("HOME", "/c")]).unwrap(), Path::new("/c/.cache/infer"));
     }

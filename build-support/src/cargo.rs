@@ -128,7 +128,8 @@ impl Script {
     /// cache in cargo's own folder: a packager's sandbox is such a place.
     fn look(&self, wanted: Wanted, target: &Target) -> Result<Llama> {
         let look = |env: &Env| Llama::look(env, wanted, target.clone(), Some(&self.package));
-        if Cache::from_env(&self.env).is_ok() {
+        // A cache that was named and cannot be is an error, not a reason to take another.
+        if self.env.path(env::CACHE).is_some() || Cache::from_env(&self.env).is_ok() {
             let llama = look(&self.env)?;
             let builds = matches!(llama.choose(), Ok(Source::Archives | Source::Build(_)));
             if !builds || std::fs::create_dir_all(llama.cache.root()).is_ok() {
