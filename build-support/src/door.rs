@@ -77,6 +77,24 @@ fn shim(target: &Target, commit: &str, variant: Variant, out: &Path) -> Result<c
     Ok(build)
 }
 
+/// The member of ggml's archive that installs a terminate handler, which forks a debugger and prints to stdout. Our patch takes
+/// it out of the build; a tree of the user's own has no patch of ours, so it is taken out of the archive.
+const TERMINATE_HANDLER: &str = "ggml.cpp.o";
+
+/// Copies the archives, without the [`TERMINATE_HANDLER`].
+fn quiet(toolchain: &Toolchain, scratch: &Path, archives: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    archives
+        .iter()
+        .map(|archive| {
+            let copy = scratch.join(archive.file_name().unwrap_or_default());
+            fs::copy(archive, &copy).at("write", &copy)?;
+            let mut without = Command::new(toolchain.program("ar"));
+            toolchain::run(without.arg("d").arg(&copy).arg(TERMINATE_HANDLER), "taking out the terminate handler")?;
+            Ok(copy)
+        })
+        .collect()
+}
+
 /// Linux: everything in one relocatable object, in which only the door has a name.
 fn one_object(
     step: &Step,
@@ -89,7 +107,7 @@ fn one_object(
     // Groups are what lets a linker take an inline function from whichever object has it first. Dissolved, ours stay ours.
     let mut join = toolchain.link();
     join.args(["-r", "-nostdlib", "-Wl,--force-group-allocation", "-o"]).arg(&object).args(shim);
-    join.arg("-Wl,--whole-archive").args(archives).arg("-Wl,--no-whole-archive");
+    join.arg("-Wl,--whole-archive").args(quiet(toolchain, scratch, archives)?).arg("-Wl,--no-whole-archive");
     toolchain::run(&mut join, "joining the objects")?;
     let mut hide = Command::new(toolchain.program("objcopy"));
     toolchain::run(hide.arg(format!("--keep-global-symbol={DOOR}")).arg(&object), "hiding the symbols")?;

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 /// Where the native cache lies. Default: `$XDG_CACHE_HOME/infer`, else `~/.cache/infer`, or the platform's equivalent.
 pub const CACHE: &str = "INFER_CACHE";
-/// A llama.cpp source tree to build instead of the pinned one. It is compiled as it is: no patch is applied.
+/// A llama.cpp source tree to build instead of the pinned one. It is compiled as it is: no patch is applied;
+/// ggml's terminate handler is left out all the same.
 pub const LLAMA_SOURCE: &str = "INFER_LLAMA_SOURCE";
 /// A folder with a ready `libinfer_llama.a` or, to link with at run time, `libinfer_llama.so` (in it or in its `lib`), made by `cargo xtask setup` or `infer setup` elsewhere.
 pub const LLAMA_PREFIX: &str = "INFER_LLAMA_PREFIX";

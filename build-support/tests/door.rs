@@ -23,7 +23,12 @@ fn main() {
     // A cache that has the archives and nothing else: no source, no tools, no door.
     let scratch = Scratch::new();
     let archives = ready.archives_folder().unwrap();
-    copy(&archives, &scratch.0.join("build").join(archives.file_name().unwrap()));
+    let copied = scratch.0.join("build").join(archives.file_name().unwrap());
+    copy(&archives, &copied);
+    if cfg!(target_os = "linux") {
+        // As an archive is that was built from a tree without our patches.
+        add_a_terminate_handler(&copied.join("libggml-base.a"), &scratch.0);
+    }
     let env = env.with(env::CACHE, &scratch.0);
     let llama = Llama::look(&env, wanted, Target::host(), None).unwrap();
     assert_eq!(llama.choose(), Ok(Source::Archives));
@@ -69,6 +74,16 @@ fn no_debugger_is_forked(library: &Path) {
     for word in [&b"TracerPid"[..], b"--batch", b"lldb"] {
         assert!(!bytes.windows(word.len()).any(|window| window == word), "{}", String::from_utf8_lossy(word));
     }
+}
+
+/// Adds the member in which ggml installs its terminate handler, with a name in it that the test looks for.
+fn add_a_terminate_handler(archive: &Path, folder: &Path) {
+    let (source, object) = (folder.join("handler.c"), folder.join("ggml.cpp.o"));
+    fs::write(&source, "const char * handler = \"lldb\"; __attribute__((constructor)) static void install(void) {}")
+        .unwrap();
+    let compiled = Command::new("cc").arg("-c").arg(&source).arg("-o").arg(&object).status().unwrap();
+    let added = Command::new("ar").arg("r").arg(archive).arg(&object).status().unwrap();
+    assert!(compiled.success() && added.success());
 }
 
 fn name(path: &Path) -> String {
