@@ -38,7 +38,7 @@ impl Setup {
     }
 }
 
-/// The steps on stderr: a spinner or a bar where a person is watching, a line for each that has ended.
+/// The steps on stderr: a spinner or a bar where a person is watching, and a line for each that has ended.
 #[derive(Default)]
 struct Steps {
     step: String,
@@ -50,10 +50,13 @@ impl Progress for Steps {
     fn start(&mut self, step: &str) {
         step.clone_into(&mut self.step);
         self.begun = Some(Instant::now());
-        // Draws nothing where stderr is no terminal.
+        // Draws nothing where stderr is no terminal: a log is told that something takes its time.
         let bar = ProgressBar::new_spinner().with_message(step.to_owned());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is a constant"));
         bar.enable_steady_tick(Duration::from_millis(100));
+        if bar.is_hidden() {
+            output::note(step);
+        }
         self.bar = Some(bar);
     }
 

@@ -38,7 +38,7 @@ impl LoadError {
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no usable door: wanted {}", self.0.wanted)?;
+        write!(f, "no usable library: wanted {}", self.0.wanted)?;
         for looked in &self.0.looked {
             write!(f, "\n  {looked}")?;
         }

@@ -18,7 +18,7 @@ pub const LIBRARY_VARIABLE: &str = "INFER_LLAMA_LIBRARY";
 /// Names the cache folder. Ignored when the process runs with raised privileges.
 pub const CACHE_VARIABLE: &str = "INFER_CACHE";
 
-const HINT: &str = "the working directory and the system's own search are never looked in; `infer setup llama` puts a library into the cache";
+const HINT: &str = "the working directory and the system's own search are never looked in; `infer setup llama` puts a library into the cache, also in place of one that is damaged";
 
 /// The variant looked for in the cache when none is asked for.
 const DEFAULT_VARIANT: &str = "cpu";
