@@ -23,7 +23,8 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     // Compiling has cargo's own progress, and is over before the prompt is shown.
     run_command(&mut cargo(["build", "--release", "--package", "infer-cli"]))?;
     let mut generate = cargo(["run", "--quiet", "--release", "--package", "infer-cli", "--", "generate", "--model"]);
-    generate.arg(fixtures::model("smollm2")?).args(["--chat", "--prompt", &prompt]);
+    // So small a model repeats itself otherwise.
+    generate.arg(fixtures::model("smollm2")?).args(["--chat", "--repetition-penalty", "1.1", "--prompt", &prompt]);
     eprintln!("> {prompt}\n");
     run_command(&mut generate)
 }
