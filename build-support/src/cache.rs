@@ -143,17 +143,20 @@ impl Cache {
         if folder.is_dir() {
             return done(false);
         }
-        let unfinished = self.root.join("unfinished").join(&name);
-        // Left by a process that was killed: we hold the lock, so nobody is using it.
-        remove(&unfinished)?;
+        // In a folder of this process's own: where a process was killed, the build it had started may go on for a moment, and
+        // must find nothing of ours to write into. What it leaves is removed, since whoever holds the lock is the only one.
+        let making = self.root.join("unfinished").join(&name);
+        remove(&making)?;
+        let unfinished = making.join(std::process::id().to_string());
         fs::create_dir_all(&unfinished).at("create", &unfinished)?;
         if let Err(error) = make(&unfinished, progress) {
-            remove(&unfinished)?;
+            remove(&making)?;
             return Err(error);
         }
         let parent = folder.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent).at("create", parent)?;
         fs::rename(&unfinished, folder).at("put into the cache", folder)?;
+        remove(&making)?;
         done(true)
     }
 

@@ -186,17 +186,33 @@ impl fmt::Display for Error {
     }
 }
 
+/// `{:?}` is for people: it is what `fn main() -> Result<()>` and `unwrap` print. The text, then each cause on a line of its own.
+/// `{:#?}` has the fields.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;
-        f.debug_struct("Error")
-            .field("kind", &inner.kind)
-            .field("message", &inner.message)
-            .field("backend", &inner.backend)
-            .field("code", &inner.code)
-            .field("log", &inner.log)
-            .field("source", &inner.source)
-            .finish()
+        if f.alternate() {
+            return f
+                .debug_struct("Error")
+                .field("kind", &inner.kind)
+                .field("message", &inner.message)
+                .field("backend", &inner.backend)
+                .field("code", &inner.code)
+                .field("log", &inner.log)
+                .field("source", &inner.source)
+                .finish();
+        }
+        write!(f, "{self}")?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            // A source whose words are the message already says nothing new.
+            let words = error.to_string();
+            if words != inner.message {
+                write!(f, "\n  because: {words}")?;
+            }
+            cause = error.source();
+        }
+        Ok(())
     }
 }
 
@@ -226,6 +242,16 @@ mod tests {
             .with_log("first\nsecond\n");
         assert_eq!(full.to_string(), "decode failed (llama, code -3); it logged: first | second");
         assert_eq!((full.code(), full.log()), (Some(-3), Some("first\nsecond\n")));
+    }
+
+    #[test]
+    fn debug_is_what_main_prints() {
+        let cause = std::io::Error::other("no such file");
+        let error = Error::new(ErrorKind::Io, "cannot read the model file m.gguf").with_source(cause);
+        assert_eq!(format!("{error:?}"), "cannot read the model file m.gguf\n  because: no such file");
+        assert!(format!("{error:#?}").contains("kind: Io"));
+        let same = Error::new(ErrorKind::Library, "nothing found").with_source(Error::invalid_input("nothing found"));
+        assert_eq!(format!("{same:?}"), "nothing found");
     }
 
     #[test]
