@@ -16,6 +16,9 @@
 // - A context is used by one thread at a time; it may move between threads. A model is immutable once loaded and may be read from several
 //   threads at once, except that loading and freeing an adapter need it alone, and so does making a context with a rope_freq_scale that is
 //   neither 0 nor the model's own: with YaRN, llama.cpp then writes the model's n_ctx_train.
+// - When the process ends by `exit()`, passes and loads that run are stopped, and it is waited until every thread has come out before any
+//   static object is destroyed. A thread that calls an entry afterwards waits for the end inside it; the one that ends the process
+//   is refused.
 // - Callbacks must return normally: they must not throw, unwind or longjmp.
 // - Buffers are (pointer, capacity) pairs and may be (NULL, 0).
 #ifndef INFER_LLAMA_DOOR_H

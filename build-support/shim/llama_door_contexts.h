@@ -6,6 +6,10 @@
 
 #include "ggml-cpu.h"
 
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
 // For llama_get_memory_breakdown: C++, declared unstable and not installed, so that a llama.cpp of the system lacks it.
 #if __has_include("llama-ext.h")
 #    include "llama-ext.h"
@@ -108,6 +112,28 @@ void check_batch(llama_context & context, const llama_batch & batch, Pass pass) 
     }
 }
 
+// What a context polls while it computes: its user's callback, and whether the process ends.
+struct Poll {
+    ggml_abort_callback callback;
+    void *              user_data;
+};
+
+bool poll(void * data) {
+    const Poll & poll = *static_cast<const Poll *>(data);
+    return process_ends() || (poll.callback != nullptr && poll.callback(poll.user_data));
+}
+
+// The polls of all contexts. Never destroyed: contexts may be alive when static objects are not.
+struct Polls {
+    std::mutex                                                  guard;
+    std::unordered_map<llama_context *, std::unique_ptr<Poll>> of;
+};
+
+Polls & polls() {
+    static Polls & all = *new Polls;
+    return all;
+}
+
 void give_row(const float ** out, size_t * len, const float * row, size_t n) {
     if (row == nullptr) {
         failed("there is no such row");
@@ -134,16 +160,29 @@ static int32_t door_context_new(struct llama_model * model, const struct llama_c
         needed(model, "model");
         needed(out, "out");
         check_context_params(needed(params, "params"));
-        llama_context * context = llama_init_from_model(model, *params);
+        auto own = std::make_unique<Poll>(Poll { params->abort_callback, params->abort_callback_data });
+        llama_context_params polled = *params;
+        polled.abort_callback       = poll;
+        polled.abort_callback_data  = own.get();
+        std::unique_ptr<llama_context, decltype(&llama_free)> context(llama_init_from_model(model, polled), llama_free);
         if (context == nullptr) {
             failed("the context could not be made");
         }
-        *out = context;
+        const std::lock_guard<std::mutex> held(polls().guard);
+        polls().of[context.get()] = std::move(own);
+        *out = context.release();
     });
 }
 
 static void door_context_free(struct llama_context * context) {
-    wall(nullptr, [=] { llama_free(context); });
+    wall(nullptr, [=] {
+        // Taken out before the address can be another context's, and kept until this one is gone.
+        const auto own = [=] {
+            const std::lock_guard<std::mutex> held(polls().guard);
+            return polls().of.extract(context);
+        }();
+        llama_free(context);
+    });
 }
 
 static int32_t door_context_info(const struct llama_context * context, infer_llama_context_info * out, infer_llama_error * error) {
@@ -186,7 +225,11 @@ static int32_t door_set_causal_attn(struct llama_context * context, bool on, inf
 
 static int32_t door_set_abort_callback(struct llama_context * context, ggml_abort_callback callback, void * user_data,
                                        infer_llama_error * error) {
-    return wall(error, [=] { llama_set_abort_callback(&needed(context, "context"), callback, user_data); });
+    return wall(error, [=] {
+        needed(context, "context");
+        const std::lock_guard<std::mutex> held(polls().guard);
+        *polls().of.at(context) = Poll { callback, user_data };
+    });
 }
 
 static int32_t door_threadpool_new(int32_t n_threads, uint32_t poll, struct ggml_threadpool ** out, infer_llama_error * error) {

@@ -60,6 +60,31 @@ void give(llama_model ** out, llama_model * model) {
     *out = model;
 }
 
+// Tells its user how far a load is, and ends it when the process ends. Lives as long as the load.
+class Watched {
+public:
+    explicit Watched(const llama_model_params & params)
+        : callback_(params.progress_callback), user_data_(params.progress_callback_user_data), params_(params) {
+        params_.progress_callback           = progress;
+        params_.progress_callback_user_data = this;
+    }
+
+    Watched(const Watched &)             = delete;
+    Watched & operator=(const Watched &) = delete;
+
+    const llama_model_params & params() const { return params_; }
+
+private:
+    static bool progress(float done, void * data) {
+        const Watched & load = *static_cast<const Watched *>(data);
+        return !process_ends() && (load.callback_ == nullptr || load.callback_(done, load.user_data_));
+    }
+
+    llama_progress_callback callback_;
+    void *                  user_data_;
+    llama_model_params      params_;
+};
+
 void check_token(const llama_vocab & vocab, int32_t token) {
     if (llama_vocab_type(&vocab) == LLAMA_VOCAB_TYPE_NONE) {
         throw Refused { INFER_LLAMA_UNSUPPORTED, "the model has no vocabulary" };
@@ -86,7 +111,8 @@ static int32_t door_model_load_from_file(const char * path, const struct llama_m
                                          infer_llama_error * error) {
     return wall(error, [=] {
         needed(out, "out");
-        give(out, llama_model_load_from_file(&needed(path, "path"), needed(params, "params")));
+        const Watched load(needed(params, "params"));
+        give(out, llama_model_load_from_file(&needed(path, "path"), load.params()));
     });
 }
 
@@ -100,8 +126,9 @@ static int32_t door_model_load_from_splits(const char * const * paths, size_t n_
         for (size_t i = 0; i < n_paths; ++i) {
             needed((&needed(paths, "paths"))[i], "a path");
         }
+        const Watched load(needed(params, "params"));
         // llama.cpp only reads the array; its type lacks the const.
-        give(out, llama_model_load_from_splits(const_cast<const char **>(paths), n_paths, needed(params, "params")));
+        give(out, llama_model_load_from_splits(const_cast<const char **>(paths), n_paths, load.params()));
     });
 }
 
@@ -111,7 +138,8 @@ static int32_t door_model_load_from_fd(int32_t fd, const struct llama_model_para
         needed(out, "out");
         // A mapping outlives the stream, so the stream can be closed whatever becomes of the load.
         const File file = file_of(fd);
-        give(out, llama_model_load_from_file_ptr(file.get(), needed(params, "params")));
+        const Watched load(needed(params, "params"));
+        give(out, llama_model_load_from_file_ptr(file.get(), load.params()));
     });
 }
 

@@ -3,6 +3,7 @@
 #define INFER_LLAMA_DOOR_WALL_H
 
 #include "llama_door.h"
+#include "llama_door_exit.h"
 
 #include <cerrno>
 #include <climits>
@@ -54,6 +55,10 @@ int32_t report(infer_llama_error * error, int32_t status, const char * message) 
 
 template <typename F>
 int32_t wall(infer_llama_error * error, F && body) noexcept {
+    const Visit visit;
+    if (visit.refused()) {
+        return report(error, INFER_LLAMA_FAILED, "the process is ending");
+    }
     try {
         body();
         return INFER_LLAMA_OK;

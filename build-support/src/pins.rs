@@ -18,6 +18,7 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door.h", include_str!("../shim/llama_door.h")),
     ("llama_door.cpp", include_str!("../shim/llama_door.cpp")),
     ("llama_door_contexts.h", include_str!("../shim/llama_door_contexts.h")),
+    ("llama_door_exit.h", include_str!("../shim/llama_door_exit.h")),
     ("llama_door_layout.h", include_str!("../shim/llama_door_layout.h")),
     ("llama_door_models.h", include_str!("../shim/llama_door_models.h")),
     ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
