@@ -1,7 +1,8 @@
 //! A step of `Session` beside the same step straight on llama.cpp's table.
 //!
 //! One model, three contexts of the same parameters, fed the same tokens in turns: our session, and the raw side twice.
-//! Each side fills its batch, makes one pass, and takes the most probable token of the row it gets.
+//! Each side fills its batch, makes one pass, and takes the most probable token of the row it gets. Where in memory a
+//! context comes to lie is worth some per cent for as long as it lives, so the rounds are shared out over several sets of them.
 
 use infer_benches::{
     Bar, Figure, Run,
@@ -21,11 +22,13 @@ const OURS: usize = 0;
 const RAW: usize = 1;
 const RAW_AGAIN: usize = 2;
 
-const CONTEXT: usize = 2048;
+const CONTEXT: usize = 1024;
+/// How many sets of contexts share the rounds.
+const SETS: usize = 5;
 /// Positions there are before the first measured step.
 const PROMPT: usize = 128;
 const PREFILL: usize = 512;
-/// Rounds before the measured ones: memory has been touched, threads have been made.
+/// Rounds before the measured ones of each set: by then memory was touched once.
 const WARM: usize = 6;
 /// Steps that are looked at for allocations.
 const STEADY: usize = 100;
@@ -39,12 +42,11 @@ fn main() -> ExitCode {
     let mut text = Vec::new();
     model.tokenizer().encode(&prompts::logbook(60), Special::ADD, &mut text).expect("a prompt encodes");
 
-    let (heap, ours) = kit::heap(|| Ours::new(&model));
-    let [raw, raw_again] = [(); 2].map(|()| Context::like_last(spy, &model));
-    let mut sides = Sides { ours, raw, raw_again };
-    decode(&mut run, &mut sides, &text[..PROMPT]);
-    steady(&mut run, spy, &mut sides.ours, heap.largest);
-    prefill(&mut run, &mut sides, &text[..PREFILL]);
+    let (heap, mut ours) = kit::heap(|| Ours::new(&model));
+    steady(&mut run, spy, &mut ours, heap.largest);
+    drop(ours);
+    decode(&mut run, spy, &model, &text[..PROMPT]);
+    prefill(&mut run, spy, &model, &text[..PREFILL]);
     run.finish()
 }
 
@@ -54,11 +56,19 @@ struct Sides<'m> {
     raw_again: Context<'m>,
 }
 
-impl Sides<'_> {
-    fn clear(&mut self) {
-        self.ours.clear();
-        self.raw.clear();
-        self.raw_again.clear();
+impl<'m> Sides<'m> {
+    /// A set of contexts. No side is always made first.
+    fn new(spy: Spy, model: &'m Model, set: usize) -> Self {
+        let (mut ours, mut raw, mut raw_again) = (None, None, None);
+        for place in 0..3 {
+            match (set + place) % 3 {
+                OURS => ours = Some(Ours::new(model)),
+                RAW => raw = Some(Context::like_last(spy, model)),
+                _ => raw_again = Some(Context::like_last(spy, model)),
+            }
+        }
+        let made = "each has had its place";
+        Self { ours: ours.expect(made), raw: raw.expect(made), raw_again: raw_again.expect(made) }
     }
 
     /// One pass of one of them: how long it took, and the next token.
@@ -67,6 +77,14 @@ impl Sides<'_> {
             OURS => timed(|| self.ours.step(tokens)),
             RAW => timed(|| self.raw.step(tokens)),
             _ => timed(|| self.raw_again.step(tokens)),
+        }
+    }
+
+    fn clear(&mut self, who: usize) {
+        match who {
+            OURS => self.ours.clear(),
+            RAW => self.raw.clear(),
+            _ => self.raw_again.clear(),
         }
     }
 }
@@ -104,39 +122,44 @@ impl Ours {
     }
 }
 
-fn decode(run: &mut Run, sides: &mut Sides<'_>, prompt: &[Token]) {
-    let rounds = if run.quick() { 100 } else { 1000 };
-    run.progress(&format!("decode: {rounds} rounds of one token"));
-    sides.clear();
-    let mut last = [OURS, RAW, RAW_AGAIN].map(|who| sides.step(who, prompt).1);
-    let mut fed = [(); 3].map(|()| Vec::with_capacity(WARM + rounds));
-    let mut measure = |rounds| {
-        take(rounds, |who, _| {
-            fed[who].push(last[who]);
-            let (took, next) = sides.step(who, &[last[who]]);
-            last[who] = next;
-            took
-        })
-    };
-    measure(WARM);
-    let times = measure(rounds);
-    assert!(fed[OURS] == fed[RAW] && fed[RAW] == fed[RAW_AGAIN], "the sides made other tokens");
+fn decode(run: &mut Run, spy: Spy, model: &Model, prompt: &[Token]) {
+    let rounds = if run.quick() { 100 } else { 1000 } / SETS;
+    run.progress(&format!("decode: {SETS} × {rounds} rounds of one token"));
+    let sets = (0..SETS).map(|set| {
+        let mut sides = Sides::new(spy, model, set);
+        let mut last = [OURS, RAW, RAW_AGAIN].map(|who| sides.step(who, prompt).1);
+        let mut fed = [(); 3].map(|()| Vec::with_capacity(WARM + rounds));
+        let mut measure = |rounds| {
+            take(rounds, |who, _| {
+                fed[who].push(last[who]);
+                let (took, next) = sides.step(who, &[last[who]]);
+                last[who] = next;
+                took
+            })
+        };
+        measure(WARM);
+        let times = measure(rounds);
+        assert!(fed[OURS] == fed[RAW] && fed[RAW] == fed[RAW_AGAIN], "the sides made other tokens");
+        times
+    });
+    let times = Times::joined(sets);
     report(run, ["llama/decode", "llama/decode/step"], &times, 0.98);
 }
 
-fn prefill(run: &mut Run, sides: &mut Sides<'_>, prompt: &[Token]) {
-    let rounds = if run.quick() { 2 } else { 20 };
-    run.progress(&format!("prefill: {rounds} rounds of {} tokens", prompt.len()));
-    let mut measure = |rounds| {
+fn prefill(run: &mut Run, spy: Spy, model: &Model, prompt: &[Token]) {
+    let (sets, rounds) = if run.quick() { (1, 2) } else { (SETS, 20 / SETS) };
+    run.progress(&format!("prefill: {sets} × {rounds} rounds of {} tokens", prompt.len()));
+    let sets = (0..sets).map(|set| {
+        let mut sides = Sides::new(spy, model, set);
+        for who in [OURS, RAW, RAW_AGAIN] {
+            sides.step(who, &prompt[..WARM]);
+        }
         take(rounds, |who, _| {
-            sides.clear();
+            sides.clear(who);
             sides.step(who, prompt).0
         })
-    };
-    if !run.quick() {
-        measure(1);
-    }
-    let times = measure(rounds);
+    });
+    let times = Times::joined(sets);
     report(run, ["llama/prefill", "llama/prefill/pass"], &times, 0.97);
 }
 

@@ -42,6 +42,17 @@ pub fn timed<R>(work: impl FnOnce() -> R) -> (Duration, R) {
 }
 
 impl<const N: usize> Times<N> {
+    /// The rounds of several calls of [`take`] as those of one.
+    pub fn joined(all: impl IntoIterator<Item = Self>) -> Self {
+        let mut seconds = std::array::from_fn(|_| Vec::new());
+        for times in all {
+            for (joined, more) in seconds.iter_mut().zip(times.seconds) {
+                joined.extend(more);
+            }
+        }
+        Self { seconds }
+    }
+
     /// How many rounds there were.
     pub fn rounds(&self) -> usize {
         self.seconds[0].len()
@@ -96,6 +107,8 @@ mod tests {
         });
         assert_eq!((times.mean(0), times.median(0)), (3.0, 1.0));
         assert_eq!((times.mean(1), times.median(1), times.rounds()), (2.0, 2.0, 4));
+        let joined = Times::joined([times.clone(), times]);
+        assert_eq!((joined.mean(0), joined.rounds()), (3.0, 8));
         let odd = take::<1>(3, |_, round| Duration::from_secs(round as u64 * 10));
         assert_eq!(odd.median(0), 10.0);
     }
