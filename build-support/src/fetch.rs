@@ -12,6 +12,7 @@ use crate::env::{self, Env};
 use crate::error::{At, Error, Result};
 use crate::pins::{File, Origin, Pin};
 use crate::progress::Progress;
+use crate::tools;
 
 /// Stands in for the build back end that a source distribution names. pip wants to know what it downloaded before it
 /// keeps it, and asks the back end; the answer is in the package already, so nothing foreign is fetched or run for it.
@@ -28,8 +29,8 @@ def prepare_metadata_for_build_wheel(folder, config_settings=None):
     shutil.copy("PKG-INFO", os.path.join(folder, name, "METADATA"))
     return name
 "#;
-/// The module it stands in for.
-const BACK_END_MODULE: &[&str] = &["scikit_build_core", "build.py"];
+/// The modules it stands in for: those that the pinned source distributions name.
+const BACK_END_MODULES: [[&str; 2]; 2] = [["scikit_build_core", "build.py"], ["setuptools", "build_meta.py"]];
 
 /// The file of `pin` for this machine, in the cache's `downloads`, fetched unless it is there.
 ///
@@ -52,10 +53,9 @@ pub fn fetch(pin: &Pin, env: &Env, cache: &Cache, progress: &mut dyn Progress) -
     progress.start(&format!("fetching {}", file.name));
     let folder = cache.root().join("unfinished").join(format!("pip-{}", pin.package));
     crate::cache::remove(&folder)?;
-    let (stand_in, out) = (folder.join("stand-in"), folder.join("out"));
-    fs::create_dir_all(&out).at("create", &out)?;
-    pip(pin, file, env, &folder, &stand_in, &out)?;
-    let came = out.join(&file.name);
+    fs::create_dir_all(&folder).at("create", &folder)?;
+    pip(pin, file, env, &folder, &cache.downloads())?;
+    let came = folder.join("out").join(&file.name);
     if !came.exists() {
         return Err(Error::new(format!("pip ended well and did not bring {}", file.name)));
     }
@@ -81,7 +81,9 @@ pub fn verify(file: &Path, wanted: &str) -> Result<()> {
         .with_help("remove it and try again; if that does not help, whoever serves it serves something else"))
 }
 
-fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &Path) -> Result<()> {
+fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Result<()> {
+    let (stand_in, out) = (folder.join("stand-in"), folder.join("out"));
+    fs::create_dir_all(&out).at("create", &out)?;
     let requirements = folder.join("requirements.txt");
     let line = format!("{}=={} --hash=sha256:{}\n", pin.package, pin.package_version, file.sha256);
     fs::write(&requirements, line).at("write", &requirements)?;
@@ -91,16 +93,17 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &
     match pin.origin {
         Origin::PipWheel => pip.arg("--only-binary=:all:"),
         Origin::PipSource => {
-            let module: PathBuf = BACK_END_MODULE.iter().collect();
-            let module = stand_in.join(module);
-            fs::create_dir_all(module.parent().unwrap_or(stand_in)).at("create", stand_in)?;
-            fs::write(&module, BACK_END).at("write", &module)?;
-            let init = module.with_file_name("__init__.py");
-            fs::write(&init, "").at("write", &init)?;
-            pip.args(["--no-binary=:all:", "--no-build-isolation"]).env("PYTHONPATH", stand_in)
+            for [package, module] in BACK_END_MODULES {
+                let package = stand_in.join(package);
+                fs::create_dir_all(&package).at("create", &package)?;
+                for (name, text) in [(module, BACK_END), ("__init__.py", "")] {
+                    fs::write(package.join(name), text).at("write", &package.join(name))?;
+                }
+            }
+            pip.args(["--no-binary=:all:", "--no-build-isolation"]).env("PYTHONPATH", &stand_in)
         }
     };
-    pip.arg("--dest").arg(out).arg("--requirement").arg(&requirements).stdin(Stdio::null());
+    pip.arg("--dest").arg(&out).arg("--requirement").arg(&requirements).stdin(Stdio::null());
     let output = pip.output().map_err(|error| {
         Error::new(format!("cannot start {}: {error}", python.display()))
             .with_help(format!("set {} to a Python with pip, or unset it", env::PYTHON))
@@ -112,7 +115,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &
     let all: Vec<&str> = text.lines().collect();
     let tail = all[all.len().saturating_sub(8)..].join("\n    ");
     let error = Error::new(format!("pip could not bring {} {}:\n    {tail}", pin.package, pin.package_version));
-    let by_hand = format!("or put {} into {} by hand", file.name, folder.with_file_name("downloads").display());
+    let by_hand = format!("or put {} into {} by hand", file.name, downloads.display());
     Err(if text.contains("No module named pip") {
         error.with_help(format!("{} has no pip: install it (python3 -m ensurepip)", python.display()))
     } else if text.contains("DO NOT MATCH THE HASHES") {
@@ -123,7 +126,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, stand_in: &Path, out: &
 }
 
 fn python(env: &Env) -> Result<PathBuf> {
-    env.path(env::PYTHON).or_else(|| env.on_path("python3")).or_else(|| env.on_path("python")).ok_or_else(|| {
+    tools::python(env).ok_or_else(|| {
         Error::new("there is no python3 on the path, and pip is how native sources are fetched")
             .with_help(format!("install Python with pip, or set {}", env::PYTHON))
     })

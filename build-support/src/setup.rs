@@ -14,6 +14,7 @@ use crate::host::Host;
 use crate::llama::Llama;
 use crate::pins::Pin;
 use crate::progress::Progress;
+use crate::tools;
 use crate::tree;
 use crate::unpack::unpack;
 
@@ -92,6 +93,19 @@ pub fn programs(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<I
         tool("ninja", env, progress)?;
     }
     look(env, wanted)?.programs(host, &whole.path, progress)
+}
+
+/// The Python packages of [`tools::jinja2`].
+///
+/// # Errors
+/// One could not be fetched.
+pub fn python_packages(env: &Env, progress: &mut dyn Progress) -> Result<()> {
+    let cache = Cache::from_env(env)?;
+    for name in tools::PYTHON_PACKAGES {
+        let pin = Pin::named(name)?;
+        take(&pin, &pin.parts, &tools::package(&cache, &pin), env, progress, |_| Ok(()))?;
+    }
+    Ok(())
 }
 
 /// The source tree that is built, patched.

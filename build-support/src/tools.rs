@@ -69,6 +69,35 @@ pub fn libclang(env: &Env, cache: &Cache) -> Result<Option<PathBuf>> {
     }
 }
 
+/// The Python packages of [`jinja2`], by their pins.
+pub const PYTHON_PACKAGES: &[&str] = &["jinja2", "markupsafe"];
+
+/// Python with Jinja2, the engine that chat templates are written for, and with nothing else that the machine may have
+/// installed. `None` where there is no Python, or `cargo xtask peers` was not run.
+///
+/// # Errors
+/// The table of pins is malformed.
+pub fn jinja2(env: &Env, cache: &Cache) -> Result<Option<Command>> {
+    let folder = |name: &&str| Ok(package(cache, &Pin::named(name)?));
+    let folders = PYTHON_PACKAGES.iter().map(folder).collect::<Result<Vec<_>>>()?;
+    let Some(python) = python(env).filter(|_| folders.iter().all(|folder| folder.is_dir())) else { return Ok(None) };
+    let parents = folders.iter().filter_map(|folder| folder.parent());
+    let mut command = Command::new(python);
+    // -S: the machine's own packages stay out.
+    command.arg("-S").env("PYTHONPATH", std::env::join_paths(parents).unwrap_or_default());
+    Ok(Some(command))
+}
+
+/// Where a Python package lies: a folder of its name, in one that Python is to search.
+pub fn package(cache: &Cache, pin: &Pin) -> PathBuf {
+    cache.tool(&pin.name, &pin.version).join(&pin.name)
+}
+
+/// The Python that the environment names, else the one on the path.
+pub(crate) fn python(env: &Env) -> Option<PathBuf> {
+    env.path(env::PYTHON).or_else(|| env.on_path("python3")).or_else(|| env.on_path("python"))
+}
+
 fn cached(cache: &Cache, name: &str, program: &str) -> Result<Option<PathBuf>> {
     let path = cache.tool(name, &Pin::named(name)?.version).join(program);
     Ok(Some(path).filter(|path| path.exists()))

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use build_support::cache::Cache;
 use build_support::choose::{Target, Variant, Wanted};
 use build_support::env::Env;
 use build_support::llama::Llama;
-use build_support::{Host, fixtures};
+use build_support::{Host, fixtures, tools};
 use clap::builder::PossibleValuesParser;
 
 use crate::Result;
@@ -14,7 +15,7 @@ use crate::setup::{self, Thing};
 use crate::workspace::{cargo, run as run_command};
 
 /// Every bench, by the name of its file in benches/.
-const ALL: &[&str] = &["greedy", "layers", "memory", "llama"];
+const ALL: &[&str] = &["greedy", "templates", "layers", "memory", "llama"];
 
 /// Set up what is missing, measure, and compare with the bars. Progress and tables go to stderr, a line of JSON for each figure
 /// to stdout.
@@ -39,6 +40,10 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let mut missed = Vec::new();
     for name in &names {
         eprintln!("{name}");
+        if *name == "templates" && !has_jinja2()? {
+            eprintln!("  to compare with Jinja2: cargo xtask peers");
+            continue;
+        }
         let mut bench = cargo(["bench", "--quiet", "--package", "infer-benches", "--bench", name]);
         if arguments.quick {
             bench.args(["--", "--quick"]);
@@ -69,6 +74,11 @@ fn llama_bench() -> Result {
     // Its table is for people, like ours.
     bench.stdout(std::io::stderr());
     run_command(&mut bench)
+}
+
+fn has_jinja2() -> Result<bool> {
+    let env = Env::from_process();
+    Ok(tools::jinja2(&env, &Cache::from_env(&env)?)?.is_some())
 }
 
 /// One of the programs that `cargo xtask peers` builds, if it was run.
