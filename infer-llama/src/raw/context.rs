@@ -279,8 +279,10 @@ impl Context {
     }
 
     fn attach_threads(&mut self, threads: u32) -> Result<()> {
-        /// How long threads spin before they sleep, 0 to 100: as ggml has it.
-        const POLL: u32 = 50;
+        /// How long threads spin between passes before they sleep, 0 to 100. With ggml's own 50 that is longer than a pass takes, on a
+        /// core that somebody else wants: two sessions taking turns on two cores needed 55 ms a step, and need 9 with 0, as one
+        /// alone does with either. Within a pass they spin in any case.
+        const POLL: u32 = 0;
         let (api, context) = (self.model.door.api, self.ptr.as_ptr());
         // SAFETY: what was made and nobody owns yet is freed once; nothing uses it.
         let mut fresh = Fresh::new(|pool| unsafe { api.threadpool_free(pool) });
