@@ -2,7 +2,7 @@ use super::Spy;
 use infer_core::Token;
 use infer_sys::llama::{
     Api,
-    bindings::{infer_llama_error, llama_batch, llama_context},
+    bindings::{ggml_threadpool, infer_llama_error, llama_batch, llama_context},
 };
 use std::{ffi::CStr, marker::PhantomData, ptr};
 
@@ -11,6 +11,7 @@ use std::{ffi::CStr, marker::PhantomData, ptr};
 pub struct Context<'m> {
     api: Api,
     context: *mut llama_context,
+    pool: Option<*mut ggml_threadpool>,
     tokens: Vec<i32>,
     positions: Vec<i32>,
     sequence_counts: Vec<i32>,
@@ -25,8 +26,8 @@ pub struct Context<'m> {
 static SEQUENCE: i32 = 0;
 
 impl<'m> Context<'m> {
-    /// A context like the one that was made last through the spy, on the same model, which `model` keeps alive, and with the
-    /// same threads. It cannot be interrupted.
+    /// A context like the one that was made last through the spy, on the same model, which `model` keeps alive, and with
+    /// threads like its. It cannot be interrupted.
     ///
     /// # Panics
     /// When none was made on this thread, or the native call fails.
@@ -40,16 +41,21 @@ impl<'m> Context<'m> {
         // context was made with, and both outs are valid.
         let status = unsafe { api.context_new(spy.model(), &raw const params, &raw mut context, &raw mut error) };
         check("context_new", status, &error);
-        if let Some(pool) = spy.pool() {
-            // SAFETY: the context is new and ours; the pool is never freed, and everyone who uses it takes turns on this thread, since
-            // neither a context nor the spy's record of the last one leaves it.
+        let pool = spy.pool().map(|(threads, poll)| {
+            let mut pool = ptr::null_mut();
+            // SAFETY: the numbers are those another pool was made with, and the outs are valid.
+            let status = unsafe { api.threadpool_new(threads, poll, &raw mut pool, &raw mut error) };
+            check("threadpool_new", status, &error);
+            // SAFETY: context and pool are new and ours, and the pool is freed after the context.
             let status = unsafe { api.threadpool_attach(context, pool, ptr::null_mut(), &raw mut error) };
             check("threadpool_attach", status, &error);
-        }
+            pool
+        });
         let most = params.n_batch as usize;
         Self {
             api,
             context,
+            pool,
             tokens: vec![0; most],
             positions: vec![0; most],
             sequence_counts: vec![1; most],
@@ -130,7 +136,11 @@ impl<'m> Context<'m> {
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         // SAFETY: it was made by this table, is freed once, and its model is alive for `'m`.
-        unsafe { self.api.context_free(self.context) }
+        unsafe { self.api.context_free(self.context) };
+        if let Some(pool) = self.pool {
+            // SAFETY: it was made by this table, is freed once, and the only context that used it is gone.
+            unsafe { self.api.threadpool_free(pool) }
+        }
     }
 }
 

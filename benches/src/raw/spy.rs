@@ -1,12 +1,12 @@
 use infer_sys::llama::{
     Api,
     bindings::{
-        INFER_LLAMA_ARGUMENT, INFER_LLAMA_OK, ggml_threadpool, infer_llama_error, infer_llama_table, llama_context,
-        llama_context_params, llama_model, llama_model_params,
+        ggml_threadpool, infer_llama_error, infer_llama_table, llama_context, llama_context_params, llama_model,
+        llama_model_params,
     },
 };
 use std::{
-    cell::RefCell,
+    cell::Cell,
     ffi::c_char,
     ptr,
     sync::{
@@ -15,11 +15,8 @@ use std::{
     },
 };
 
-/// A door that is another one in all it does but one, and remembers what went through it last on this thread: so that the
-/// raw side gets the very model and the very parameters that our side has, and so that it is seen which rows our side was given.
-///
-/// The one thing: all contexts made through it share one pool of threads. Threads that have no work go on spinning for a
-/// while, and those of a pool for each would spin on the cores that whoever has the turn needs.
+/// A door that is another one in all it does, and remembers what went through it last on this thread: so that the raw
+/// side gets the very model and the very parameters that our side has, and so that it is seen which rows our side was given.
 #[derive(Clone, Copy, Debug)]
 pub struct Spy {
     real: Api,
@@ -27,23 +24,19 @@ pub struct Spy {
 }
 
 static REAL: OnceLock<Api> = OnceLock::new();
-static POOL: OnceLock<Pool> = OnceLock::new();
 static ROW: AtomicPtr<f32> = AtomicPtr::new(ptr::null_mut());
 
 thread_local! {
-    static MADE: RefCell<(Option<*mut llama_model>, Option<llama_context_params>)> = const { RefCell::new((None, None)) };
+    static MADE: Cell<Made> = const { Cell::new(Made { model: None, context: None, pool: None }) };
 }
 
-#[derive(Debug)]
-struct Pool {
-    pool: *mut ggml_threadpool,
-    threads: i32,
+/// What was made last.
+#[derive(Clone, Copy)]
+struct Made {
+    model: Option<*mut llama_model>,
+    context: Option<llama_context_params>,
+    pool: Option<(i32, u32)>,
 }
-
-// SAFETY: the pointer is only ever given to entries of the table that made it, which may be called on any thread.
-unsafe impl Send for Pool {}
-// SAFETY: as for `Send`; who attaches it to a context sees to it that one pass runs at a time.
-unsafe impl Sync for Pool {}
 
 fn real() -> Api {
     *REAL.get().expect("a spied entry is only reached through the spy")
@@ -63,12 +56,11 @@ impl Spy {
             model_load_from_fd: Some(model_load_from_fd),
             context_new: Some(context_new),
             threadpool_new: Some(threadpool_new),
-            threadpool_free: Some(threadpool_free),
             logits: Some(logits),
             ..*real.table()
         }));
         // SAFETY: it is a table that was checked, whose strings live for ever, but for entries that hand their arguments on to those
-        // of that table and store what came back, and for a pool that is made once and kept for ever.
+        // of that table and store what came by.
         let door = unsafe { Api::from_table(table) }.expect("the shape is that of a checked door");
         Self { real, door }
     }
@@ -89,17 +81,17 @@ impl Spy {
 
     /// The model that was loaded last.
     pub(super) fn model(self) -> *mut llama_model {
-        MADE.with_borrow(|made| made.0).expect("a model was loaded through the spy, on this thread")
+        MADE.get().model.expect("a model was loaded through the spy, on this thread")
     }
 
-    /// The pool of threads that all contexts share; `None` when nobody wanted one.
-    pub(super) fn pool(self) -> Option<*mut ggml_threadpool> {
-        POOL.get().map(|pool| pool.pool)
+    /// The threads of the pool that was made last, and how long they spin; `None` when none was made.
+    pub(super) fn pool(self) -> Option<(i32, u32)> {
+        MADE.get().pool
     }
 
     /// The parameters of the context that was made last.
     pub(super) fn context_params(self) -> llama_context_params {
-        MADE.with_borrow(|made| made.1).expect("a session was made through the spy, on this thread")
+        MADE.get().context.expect("a session was made through the spy, on this thread")
     }
 }
 
@@ -144,7 +136,7 @@ fn remember_model(status: i32, out: *mut *mut llama_model) {
     if status == 0 {
         // SAFETY: the status is OK, so the real entry has written a model there.
         let model = unsafe { out.read() };
-        MADE.with_borrow_mut(|made| made.0 = Some(model));
+        MADE.set(Made { model: Some(model), ..MADE.get() });
     }
 }
 
@@ -159,7 +151,7 @@ unsafe extern "C" fn context_new(
     if status == 0 {
         // SAFETY: the status is OK, so the parameters were there to be read, and nobody has written them since.
         let params = unsafe { params.read() };
-        MADE.with_borrow_mut(|made| made.1 = Some(params));
+        MADE.set(Made { context: Some(params), ..MADE.get() });
     }
     status
 }
@@ -170,28 +162,10 @@ unsafe extern "C" fn threadpool_new(
     out: *mut *mut ggml_threadpool,
     error: *mut infer_llama_error,
 ) -> i32 {
-    if POOL.get().is_none() {
-        // SAFETY: the caller keeps the contract of this entry, which is the real one's.
-        let status = unsafe { real().threadpool_new(n_threads, poll, out, error) };
-        if status != 0 {
-            return status;
-        }
-        // SAFETY: the status is OK, so the real entry has written a pool there.
-        let pool = unsafe { out.read() };
-        // A bench makes its sessions on one thread: nobody has been quicker.
-        POOL.get_or_init(|| Pool { pool, threads: n_threads });
-    }
-    let pool = POOL.get().expect("it was made just now");
-    if pool.threads != n_threads {
-        return INFER_LLAMA_ARGUMENT;
-    }
-    // SAFETY: the caller's `out` is a valid place.
-    unsafe { out.write(pool.pool) };
-    INFER_LLAMA_OK
+    MADE.set(Made { pool: Some((n_threads, poll)), ..MADE.get() });
+    // SAFETY: the caller keeps the contract of this entry, which is the real one's.
+    unsafe { real().threadpool_new(n_threads, poll, out, error) }
 }
-
-/// The pool is everyone's, and ends with the process.
-unsafe extern "C" fn threadpool_free(_: *mut ggml_threadpool) {}
 
 unsafe extern "C" fn logits(
     context: *mut llama_context,
