@@ -37,6 +37,12 @@ pub struct Capabilities {
     pub score: bool,
     /// [`save`](crate::Session::save) and [`restore`](crate::Session::restore) work.
     pub save: bool,
+    /// [`shift`](crate::Session::shift) works.
+    pub shift: bool,
+    /// Tokens are drawn on the device that computes the logits, for the samplings it can draw by; logits then stay there
+    /// unless [`Want::Logits`](crate::Want::Logits) asks for them. The others are drawn from host memory, by the same random
+    /// numbers.
+    pub device_sampling: bool,
 }
 
 /// How much of a session is in use at this moment. Sequences that were dropped count as free, also before the session

@@ -1,5 +1,5 @@
-use crate::{Result, Session, Tokenizer};
-use std::sync::Arc;
+use crate::{Encoder, EncoderOptions, Error, Result, Session, Tokenizer};
+use std::{path::PathBuf, sync::Arc};
 
 /// What a model file says of itself. Plain data, the same for every backend; a number that the file does not state is 0.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,7 @@ pub struct ModelInfo {
 /// How a session is made.
 ///
 /// Whatever is left out takes the model's or the machine's own value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionOptions {
     /// Positions a sequence can have; `None` or 0 is what the model was trained for.
@@ -47,11 +47,41 @@ pub struct SessionOptions {
     /// Threads a pass uses; `None` is as many as this process may run on, the cgroup's quota respected. A backend may use
     /// fewer than asked for where they could not run at once, and then logs a warning.
     pub threads: Option<usize>,
+    /// Adapters (LoRA) that sequences can be [opened](crate::OpenOptions::adapter) with.
+    pub adapters: Vec<AdapterSource>,
+}
+
+/// An adapter (LoRA) in a file: small changes to a model's weights, applied while it computes.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct AdapterSource {
+    /// What sequences call it.
+    pub name: String,
+    /// The file.
+    pub path: PathBuf,
+    /// How strongly it counts: 1 is as it was trained.
+    pub scale: f32,
+}
+
+impl AdapterSource {
+    /// The adapter in this file, as strong as it was trained.
+    #[must_use]
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self { name: name.into(), path: path.into(), scale: 1.0 }
+    }
+
+    /// Sets [`scale`](Self::scale).
+    #[must_use]
+    pub fn with_scale(mut self, scale: f32) -> Self {
+        self.scale = scale;
+        self
+    }
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, sequences: 1, batch: None, threads: None }
+        Self { context: None, sequences: 1, batch: None, threads: None, adapters: Vec::new() }
     }
 }
 
@@ -89,6 +119,13 @@ impl SessionOptions {
         self.threads = Some(threads);
         self
     }
+
+    /// Adds one of the [`adapters`](Self::adapters).
+    #[must_use]
+    pub fn with_adapter(mut self, adapter: AdapterSource) -> Self {
+        self.adapters.push(adapter);
+        self
+    }
 }
 
 /// An open model file. Not `Send` as a trait object: it is opened on the thread that will use it, and what other threads
@@ -103,8 +140,19 @@ pub trait Model {
     /// Makes a session. The weights are shared between all sessions of a model; the KV cache is the session's own.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, or an adapter that does not fit the model;
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) when the KV cache does not fit the memory there is, before it is
     /// allocated; [`Runtime`](crate::ErrorKind::Runtime).
     fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>>;
+
+    /// Makes an encoder: for embeddings, classification, reranking.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a model, or a pooling, that has no such thing;
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory); [`Runtime`](crate::ErrorKind::Runtime).
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
+        let _ = options;
+        Err(Error::unsupported("this model has no encoder"))
+    }
 }

@@ -3,6 +3,7 @@ use crate::{
 };
 use std::{
     io::{Read, Write},
+    ops::Range,
     sync::Arc,
 };
 
@@ -10,7 +11,8 @@ use std::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// The adapter (LoRA) the sequence is computed with, by the name it was loaded under; `None` for the bare model.
+    /// The adapter (LoRA) the sequence is computed with, by the name the session knows it under
+    /// ([`SessionOptions::adapters`](crate::SessionOptions::adapters)); `None` for the bare model. A fork has its parent's.
     pub adapter: Option<String>,
 }
 
@@ -66,6 +68,21 @@ pub trait Session {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the model cannot be cut at this length. Cutting to 0 always works.
     fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()>;
 
+    /// Takes the positions `dropped` out of `seq` and moves those behind them up, computing nothing: the way to go on in a context
+    /// that is full (a *context shift*). What stays was computed with the dropped tokens in view, and is kept as it is: the
+    /// sequence is not the one that computing the remaining tokens would give.
+    ///
+    /// Positions mean other tokens from here on, so the sampling that was set ends. Set it again, with another seed where
+    /// random numbers must not repeat.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a range that is empty or reaches beyond the sequence;
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) where positions cannot be moved.
+    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        let _ = (seq, dropped);
+        Err(Error::unsupported("this session cannot move positions"))
+    }
+
     /// Says how tokens of `seq` are drawn, from its present length on. `prompt` is what the sequence begins with, or is
     /// about to: tokens from position `prompt.len()` on are generated ones. Whatever the sequence holds already counts as
     /// fed, so the same sampling, prompt and tokens give the same draws also after a fork, a restore or a rebuild.
@@ -78,7 +95,8 @@ pub trait Session {
     ///
     /// # Errors
     /// Those of [`Slots::check`](crate::Slots::check) for a batch that is wrong;
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where a token is wanted of a sequence without sampling;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where a token is wanted of a sequence without sampling, or where
+    /// sequences of different adapters are in one batch: a pass is computed with one;
     /// [`OutOfCells`](crate::ErrorKind::OutOfCells); [`Cancelled`](crate::ErrorKind::Cancelled);
     /// [`Runtime`](crate::ErrorKind::Runtime) with what the native call said. No sequence has grown; the same batch may
     /// be tried again unless its sequences are spent.
@@ -139,6 +157,10 @@ impl<S: Session + ?Sized> Session for Box<S> {
 
     fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()> {
         (**self).truncate(seq, len)
+    }
+
+    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        (**self).shift(seq, dropped)
     }
 
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {

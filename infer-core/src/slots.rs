@@ -4,6 +4,7 @@ use crate::{
 };
 use std::{
     fmt,
+    ops::Range,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -94,6 +95,24 @@ impl Slots {
             slot.moves.fetch_add(1, Ordering::AcqRel);
             slot.len.store(len, Ordering::Release);
         }
+    }
+
+    /// The positions held in a slot, `dropped` of which are to be taken out.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for a range that is empty or reaches beyond them.
+    ///
+    /// # Panics
+    /// When `slot` is not one of this session's.
+    pub fn check_shift(&self, slot: u32, dropped: &Range<usize>) -> Result<usize> {
+        let held = self.len(slot);
+        if dropped.is_empty() || dropped.end > held {
+            return Err(Error::invalid_input(format!(
+                "positions {} to {} are to be taken out of a sequence of {held}",
+                dropped.start, dropped.end
+            )));
+        }
+        Ok(held)
     }
 
     /// Marks a slot whose cells were lost: its sequence is refused from now on, and the slot is free when the handle

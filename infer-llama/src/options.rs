@@ -120,7 +120,7 @@ impl ModelOptions {
 }
 
 /// How a session is made: what all backends have ([`infer_core::SessionOptions`]), and what only llama.cpp has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionOptions {
     /// What all backends have.

@@ -1,4 +1,5 @@
 use crate::{Error, ErrorKind, Result, Token, testing::CellLayout};
+use std::ops::Range;
 
 /// The KV cache of the scripted session: what each slot holds, and how many cells that takes.
 ///
@@ -69,8 +70,13 @@ impl Cache {
     }
 
     pub(super) fn truncate(&mut self, slot: u32, len: usize) {
-        let slot = &mut self.slots[slot as usize];
-        for position in slot.drain(len.min(slot.len())..) {
+        let held = self.slots[slot as usize].len();
+        self.remove(slot, len.min(held)..held);
+    }
+
+    /// Takes positions out and moves those behind them up. Their digests stay: they were made with all tokens in view.
+    pub(super) fn remove(&mut self, slot: u32, positions: Range<usize>) {
+        for position in self.slots[slot as usize].drain(positions) {
             let holders = &mut self.holders[position.cell as usize];
             *holders -= 1;
             if *holders == 0 {
@@ -93,13 +99,12 @@ impl Cache {
 
     /// Used and free cells, those that only slots in `dropped` hold counted as free.
     pub(super) fn usage(&self, dropped: &[u32]) -> (usize, usize) {
-        // A cell that is shared lies at the same position in each of its slots.
-        let holds = |slot: u32, at: usize, cell: u32| self.slots[slot as usize].get(at).is_some_and(|p| p.cell == cell);
+        let holds = |slot: u32, cell: u32| self.slots[slot as usize].iter().any(|position| position.cell == cell);
         let mut free = self.free.len();
         for (nth, &slot) in dropped.iter().enumerate() {
-            for (at, position) in self.slots[slot as usize].iter().enumerate() {
-                let counted = dropped[..nth].iter().any(|&slot| holds(slot, at, position.cell));
-                let gone = dropped.iter().filter(|&&slot| holds(slot, at, position.cell)).count();
+            for position in &self.slots[slot as usize] {
+                let counted = dropped[..nth].iter().any(|&slot| holds(slot, position.cell));
+                let gone = dropped.iter().filter(|&&slot| holds(slot, position.cell)).count();
                 free += usize::from(!counted && gone == self.holders[position.cell as usize] as usize);
             }
         }

@@ -99,8 +99,16 @@ impl Script {
     /// nothing going wrong.
     #[must_use]
     pub fn new() -> Self {
-        let capabilities =
-            Capabilities { truncate: true, fork: true, logits: true, embedding: true, score: true, save: true };
+        let capabilities = Capabilities {
+            truncate: true,
+            fork: true,
+            logits: true,
+            embedding: true,
+            score: true,
+            save: true,
+            shift: true,
+            device_sampling: false,
+        };
         Self {
             context: 2048,
             batch: 512,

@@ -12,6 +12,7 @@ use std::{
     fmt,
     io::{Read, Write},
     marker::PhantomData,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -285,6 +286,19 @@ impl Session for Scripted {
             sampler.truncate(len);
         }
         self.slots.set_len(slot, len);
+        Ok(())
+    }
+
+    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        self.begin()?;
+        let slot = self.slots.slot(seq)?;
+        let held = self.slots.check_shift(slot, &dropped)?;
+        if !self.capabilities.shift {
+            return Err(Error::unsupported("this session cannot move positions"));
+        }
+        self.samplers[slot as usize] = None;
+        self.slots.set_len(slot, held - dropped.len());
+        self.cache.remove(slot, dropped);
         Ok(())
     }
 

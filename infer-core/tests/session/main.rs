@@ -8,6 +8,7 @@ mod models_that_cannot_go_back;
 mod results;
 mod saved_states;
 mod script;
+mod shift;
 
 use infer_core::{
     Batch, Capabilities, Error, ErrorKind, Model, OpenOptions, Result, Sampling, Sequence, Session, SessionOptions,

@@ -21,6 +21,10 @@ const MICRO_BATCH: usize = 512;
 impl Session {
     pub(crate) fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
         check_model(model)?;
+        if let Some(adapter) = options.common.adapters.first() {
+            let message = format!("adapter {:?}: this backend takes no adapters yet", adapter.name);
+            return Err(Error::unsupported(message).with_backend(BACKEND));
+        }
         let plan = Plan::new(model, options)?;
         plan.check_memory(model)?;
         let stop = Arc::new(AtomicBool::new(false));
