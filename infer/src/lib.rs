@@ -88,7 +88,13 @@ pub use infer_core::*;
 pub use inspect::{Inspection, inspect};
 pub use source::{Library, ModelSource, open};
 
-/// The README's example compiles.
+/// The examples of the README and of the topics in `docs/` compile, and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+mod topics {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/threads.md")]
+    struct Threads;
+    #[doc = include_str!("../../docs/errors.md")]
+    struct Errors;
+}
