@@ -1,16 +1,15 @@
 //! A model at work.
 
+mod cut;
 mod open;
+mod pass;
+mod results;
 
-use crate::{
-    Model,
-    cells::Cells,
-    error::BACKEND,
-    raw::{self, Pass},
-};
+use self::{cut::vacate, pass::Damage, results::Results};
+use crate::{Model, cells::Cells, raw};
 use infer_core::{
-    Batch, Capabilities, Entry, Error, ErrorKind, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Rows,
-    Sampled, Sampling, Sequence, Slots, Token, Usage, Want, sampling::Sampler,
+    Batch, Capabilities, Error, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Slots,
+    Token, Usage, sampling::Sampler,
 };
 use std::{
     fmt,
@@ -31,7 +30,7 @@ use std::{
 ///   before), the sequences of that batch are spent.
 /// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds.
 /// - [`truncate`](infer_core::Session::truncate) and [`fork`](infer_core::Session::fork) answer
-///   [`Unsupported`](ErrorKind::Unsupported) where the model's memory cannot do it exactly.
+///   [`Unsupported`](infer_core::ErrorKind::Unsupported) where the model's memory cannot do it exactly.
 ///
 /// Sharing one between threads does not compile:
 ///
@@ -54,13 +53,9 @@ pub struct Session {
     capabilities: Capabilities,
     stop: Arc<AtomicBool>,
     model: Model,
-    // What the last pass brought, and what is needed for that: kept for their memory.
-    sampled: Vec<Sampled>,
-    /// Entry → where its tokens end in `sampled`.
-    ends: Vec<u32>,
-    /// Entry → its row of logits, if they were asked for.
-    index: Vec<u32>,
-    /// The places in the batch that logits are computed at.
+    /// What the last pass brought.
+    results: Results,
+    /// The places in the batch that logits are computed at: kept for its memory.
     places: Vec<i32>,
     /// The sequences of the pass that is running, with their lengths before it. Empty between passes, unless a panic (of a
     /// `tracing` subscriber, say) cut one short: then the next call takes it back.
@@ -88,178 +83,24 @@ impl Session {
         if !self.running.is_empty() {
             self.take_back(Damage::Partial);
         }
-        self.sampled.clear();
-        self.ends.clear();
-        self.index.clear();
+        self.results.clear();
         let Self { slots, context, seats, cells, .. } = self;
         slots.reap(|slot| vacate(context, seats, cells, slot));
+    }
+
+    /// A slot for a new sequence, with room in it.
+    fn take_slot(&mut self) -> Result<(u32, Sequence)> {
+        let (slot, sequence) = self.slots.open()?;
+        let context = self.limits.context;
+        self.cells.reserve(slot, context);
+        // Room at once, so that a step never allocates; where there is none, it grows as it goes.
+        drop(self.seat(slot).tokens.try_reserve_exact(context));
+        Ok((slot, sequence))
     }
 
     fn seat(&mut self, slot: u32) -> &mut Seat {
         &mut self.seats[slot as usize]
     }
-
-    /// Fills the native batch.
-    fn fill(&mut self, batch: &Batch) {
-        self.batch.clear();
-        self.places.clear();
-        for entry in batch.entries() {
-            self.running.push((entry.slot(), entry.start()));
-            let tokens = batch.tokens(entry);
-            let wanted = wants_row(entry);
-            for (index, token) in tokens.iter().enumerate() {
-                let last = index + 1 == tokens.len();
-                let position = i32::try_from(entry.start() + index).expect("a context has fewer than 2^31 positions");
-                let place = self.batch.push(token.0.cast_signed(), position, entry.slot(), wanted && last);
-                if wanted && last {
-                    self.places.push(place);
-                }
-            }
-        }
-    }
-
-    /// Runs the pass and says how it failed, if it did. What it left behind is the caller's business.
-    fn run(&mut self) -> Result<(), (Error, Damage)> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err((cancelled(), Damage::None));
-        }
-        let pass = self.context.decode(&mut self.batch).map_err(|error| (error, Damage::Unknown))?;
-        let failed = |kind, message: &str, code: i64| Error::new(kind, message).with_backend(BACKEND).with_code(code);
-        match pass {
-            Pass::Done => Ok(()),
-            Pass::NoRoom => {
-                let message =
-                    "no room in the KV cache for this pass; drop or truncate sequences, or use smaller batches";
-                Err((failed(ErrorKind::OutOfCells, message, 1), Damage::None))
-            }
-            Pass::Stopped => Err((cancelled(), Damage::Partial)),
-            Pass::Invalid => Err((failed(ErrorKind::Runtime, "the library calls the batch invalid", -1), Damage::None)),
-            Pass::Failed(code) => Err((
-                failed(ErrorKind::Runtime, "the library failed in the middle of a pass", code.into()),
-                Damage::Partial,
-            )),
-        }
-    }
-
-    /// Draws the tokens that are wanted. Samplers have accepted what was fed.
-    fn draw(&mut self, batch: &Batch) -> Result<()> {
-        let vocab = self.limits.vocab;
-        self.context.find_logits(self.places.iter().copied(), vocab)?;
-        let logits = self.context.logits();
-        let mut rows = (0_u32..).zip(logits.chunks_exact(vocab));
-        for entry in batch.entries() {
-            let seat = &mut self.seats[entry.slot() as usize];
-            let mut shown = Rows::NONE;
-            if wants_row(entry) {
-                let (number, row) = rows.next().expect("there is a row for each place");
-                if let Some(sampler) = &mut seat.sampler {
-                    sampler.sample(row, entry.start() + entry.range().len(), &mut self.sampled)?;
-                }
-                if entry.want() == Want::Logits {
-                    shown = number;
-                }
-            }
-            self.index.push(shown);
-            self.ends.push(u32::try_from(self.sampled.len()).expect("an entry brings one token"));
-        }
-        Ok(())
-    }
-
-    /// After a pass that failed: its sequences are as they were before, or spent.
-    fn take_back(&mut self, damage: Damage) {
-        self.sampled.clear();
-        self.ends.clear();
-        self.index.clear();
-        while let Some((slot, start)) = self.running.pop() {
-            let whole = match damage {
-                Damage::None => true,
-                Damage::Partial => self.context.remove(slot, start).unwrap_or(false) && self.is_intact(slot, start),
-                Damage::Unknown => false,
-            };
-            if let Some(sampler) = &mut self.seat(slot).sampler {
-                sampler.truncate(start);
-            }
-            if !whole {
-                let Self { slots, context, seats, cells, .. } = self;
-                vacate(context, seats, cells, slot);
-                slots.spend(slot);
-            }
-        }
-    }
-
-    /// Whether everything is there that a token at `len` looks back at. Under a sliding window, older positions may have been
-    /// given up for newer ones that are gone by now.
-    fn is_intact(&mut self, slot: u32, len: usize) -> bool {
-        let window = self.model.facts().window;
-        if window == 0 || len == 0 {
-            return true;
-        }
-        matches!(self.context.first_position(slot), Ok(Some(first)) if first == 0 || first + window <= len)
-    }
-
-    /// Whether a sequence of `held` positions can be cut to `len`, as far as can be known before it is tried.
-    fn check_cut(&mut self, slot: u32, held: usize, len: usize) -> Result<()> {
-        if len > held {
-            return Err(Error::invalid_input(format!("the sequence has {held} positions, fewer than {len}")));
-        }
-        if len > 0 && len < held && (!self.can_cut() || !self.is_intact(slot, len)) {
-            return Err(Error::unsupported(format!(
-                "the model's memory cannot go back from {held} positions to {len}; compute the sequence again"
-            ))
-            .with_backend(BACKEND));
-        }
-        Ok(())
-    }
-
-    fn can_cut(&self) -> bool {
-        let facts = self.model.facts();
-        !facts.is_recurrent && !facts.is_hybrid
-    }
-
-    /// Copies or shares the first `len` positions of `from` for `to`, which is empty.
-    fn copy(&mut self, from: u32, to: u32, held: usize, len: usize) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        if self.unified && len < held {
-            return self.context.copy(from, to, Some(len));
-        }
-        self.context.copy(from, to, None)?;
-        if len < held && !self.context.remove(to, len)? {
-            return Err(Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND));
-        }
-        Ok(())
-    }
-}
-
-/// What a failed pass left in the cells of its sequences.
-#[derive(Clone, Copy)]
-enum Damage {
-    None,
-    /// Some positions, which can be removed.
-    Partial,
-    /// The library was left by an exception: whatever it was doing is half done.
-    Unknown,
-}
-
-/// Empties a slot: cells, tokens, sampling.
-fn vacate(context: &mut raw::Context, seats: &mut [Seat], cells: &mut Cells, slot: u32) {
-    // Removing all of a sequence always works; if it did not, its cells would be missing and nothing would be wrong.
-    if let Err(error) = context.remove(slot, 0) {
-        tracing::warn!("the cells of a dropped sequence could not be cleared: {error}");
-    }
-    cells.cut(slot, 0);
-    let seat = &mut seats[slot as usize];
-    seat.tokens.clear();
-    seat.sampler = None;
-}
-
-fn wants_row(entry: &Entry) -> bool {
-    matches!(entry.want(), Want::Token | Want::Logits)
-}
-
-fn cancelled() -> Error {
-    Error::new(ErrorKind::Cancelled, "the pass was interrupted; no sequence has grown").with_backend(BACKEND)
 }
 
 impl infer_core::Session for Session {
@@ -292,49 +133,16 @@ impl infer_core::Session for Session {
         if let Some(adapter) = &options.adapter {
             return Err(Error::invalid_input(format!("no adapter {adapter:?} is loaded")));
         }
-        let (slot, sequence) = self.slots.open()?;
-        let context = self.limits.context;
-        self.cells.reserve(slot, context);
-        // Room at once, so that a step never allocates; where there is none, it grows as it goes.
-        drop(self.seat(slot).tokens.try_reserve_exact(context));
+        let (_, sequence) = self.take_slot()?;
         Ok(sequence)
     }
 
     fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
-        self.begin();
-        let from = self.slots.slot(parent)?;
-        let held = self.slots.len(from);
-        self.check_cut(from, held, len)?;
-        let child = self.open(&OpenOptions::default())?;
-        let to = self.slots.slot(&child)?;
-        // Should it fail, dropping the child gives the slot back.
-        self.copy(from, to, held, len)?;
-        self.cells.fork(from, to, len);
-        let tokens = std::mem::take(&mut self.seat(to).tokens);
-        self.seats[to as usize].tokens = extended(tokens, &self.seats[from as usize].tokens[..len]);
-        self.slots.set_len(to, len);
-        Ok(child)
+        self.fork_at(parent, len)
     }
 
     fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()> {
-        self.begin();
-        let slot = self.slots.slot(seq)?;
-        let held = self.slots.len(slot);
-        self.check_cut(slot, held, len)?;
-        if len == held {
-            return Ok(());
-        }
-        if !self.context.remove(slot, len)? {
-            return Err(Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND));
-        }
-        self.cells.cut(slot, len);
-        let seat = self.seat(slot);
-        seat.tokens.truncate(len);
-        if let Some(sampler) = &mut seat.sampler {
-            sampler.truncate(len);
-        }
-        self.slots.set_len(slot, len);
-        Ok(())
+        self.cut_to(seq, len)
     }
 
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
@@ -348,49 +156,12 @@ impl infer_core::Session for Session {
     }
 
     fn decode(&mut self, batch: &Batch) -> Result<()> {
-        self.begin();
-        self.slots.check(batch, &self.limits, &self.capabilities)?;
-        let undrawable =
-            |entry: &Entry| entry.want() == Want::Token && self.seats[entry.slot() as usize].sampler.is_none();
-        if let Some(index) = batch.entries().iter().position(undrawable) {
-            return Err(Error::invalid_input(format!(
-                "entry {index} of the batch wants a token, and no sampling was set for its sequence"
-            )));
-        }
-        self.fill(batch);
-        if let Err((error, damage)) = self.run() {
-            self.take_back(damage);
-            return Err(error);
-        }
-        for entry in batch.entries() {
-            if let Some(sampler) = &mut self.seats[entry.slot() as usize].sampler {
-                sampler.accept(entry.start(), batch.tokens(entry));
-            }
-        }
-        if let Err(error) = self.draw(batch) {
-            self.take_back(Damage::Partial);
-            return Err(error);
-        }
-        for entry in batch.entries() {
-            let (slot, tokens) = (entry.slot(), batch.tokens(entry));
-            self.cells.grow(slot, tokens.len());
-            self.seat(slot).tokens.extend_from_slice(tokens);
-        }
-        self.slots.commit(batch);
-        self.running.clear();
-        Ok(())
+        self.run_pass(batch)
     }
 
     fn outputs(&self) -> Outputs<'_> {
-        let rows = Rows::new(self.context.logits(), self.limits.vocab, &self.index);
-        Outputs::new(&self.sampled, &self.ends).with_logits(rows)
+        self.results.outputs(self.context.logits(), self.limits.vocab)
     }
-}
-
-/// A vector that keeps its memory, with these tokens in it.
-fn extended(mut tokens: Vec<Token>, more: &[Token]) -> Vec<Token> {
-    tokens.extend_from_slice(more);
-    tokens
 }
 
 impl fmt::Debug for Session {

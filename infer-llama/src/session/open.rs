@@ -1,6 +1,6 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
-use super::{Seat, Session};
+use super::{Results, Seat, Session};
 use crate::{
     KvLayout, Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
@@ -55,9 +55,7 @@ impl Session {
             capabilities,
             stop,
             model: model.clone(),
-            sampled: Vec::with_capacity(sequences as usize),
-            ends: Vec::with_capacity(sequences as usize),
-            index: Vec::with_capacity(sequences as usize),
+            results: Results::with_capacity(sequences as usize),
             places: Vec::with_capacity(sequences as usize),
             running: Vec::with_capacity(sequences as usize),
         })

@@ -1,0 +1,103 @@
+//! Cells of sequences that exist: shared or copied, cut, given up.
+
+use super::{Seat, Session};
+use crate::{cells::Cells, error::BACKEND, raw};
+use infer_core::{Error, Result, Sequence};
+
+impl Session {
+    /// All of [`infer_core::Session::fork`].
+    pub(super) fn fork_at(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
+        self.begin();
+        let from = self.slots.slot(parent)?;
+        let held = self.slots.len(from);
+        self.check_cut(from, held, len)?;
+        let (to, child) = self.take_slot()?;
+        // Should it fail, dropping the child gives the slot back.
+        self.copy(from, to, held, len)?;
+        self.cells.fork(from, to, len);
+        // Taken out for a moment, since both lie in one vector.
+        let tokens = std::mem::take(&mut self.seat(from).tokens);
+        self.seat(to).tokens.extend_from_slice(&tokens[..len]);
+        self.seat(from).tokens = tokens;
+        self.slots.set_len(to, len);
+        Ok(child)
+    }
+
+    /// All of [`infer_core::Session::truncate`].
+    pub(super) fn cut_to(&mut self, seq: &Sequence, len: usize) -> Result<()> {
+        self.begin();
+        let slot = self.slots.slot(seq)?;
+        let held = self.slots.len(slot);
+        self.check_cut(slot, held, len)?;
+        if len == held {
+            return Ok(());
+        }
+        if !self.context.remove(slot, len)? {
+            return Err(Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND));
+        }
+        self.cells.cut(slot, len);
+        let seat = self.seat(slot);
+        seat.tokens.truncate(len);
+        if let Some(sampler) = &mut seat.sampler {
+            sampler.truncate(len);
+        }
+        self.slots.set_len(slot, len);
+        Ok(())
+    }
+
+    /// Whether everything is there that a token at `len` looks back at. Under a sliding window, older positions may have been
+    /// given up for newer ones that are gone by now.
+    pub(super) fn is_intact(&mut self, slot: u32, len: usize) -> bool {
+        let window = self.model.facts().window;
+        if window == 0 || len == 0 {
+            return true;
+        }
+        matches!(self.context.first_position(slot), Ok(Some(first)) if first == 0 || first + window <= len)
+    }
+
+    /// Whether a sequence of `held` positions can be cut to `len`, as far as can be known before it is tried.
+    fn check_cut(&mut self, slot: u32, held: usize, len: usize) -> Result<()> {
+        if len > held {
+            return Err(Error::invalid_input(format!("the sequence has {held} positions, fewer than {len}")));
+        }
+        if len > 0 && len < held && (!self.can_cut() || !self.is_intact(slot, len)) {
+            return Err(Error::unsupported(format!(
+                "the model's memory cannot go back from {held} positions to {len}; compute the sequence again"
+            ))
+            .with_backend(BACKEND));
+        }
+        Ok(())
+    }
+
+    fn can_cut(&self) -> bool {
+        let facts = self.model.facts();
+        !facts.is_recurrent && !facts.is_hybrid
+    }
+
+    /// Copies or shares the first `len` positions of `from` for `to`, which is empty.
+    fn copy(&mut self, from: u32, to: u32, held: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        if self.unified && len < held {
+            return self.context.copy(from, to, Some(len));
+        }
+        self.context.copy(from, to, None)?;
+        if len < held && !self.context.remove(to, len)? {
+            return Err(Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND));
+        }
+        Ok(())
+    }
+}
+
+/// Empties a slot: cells, tokens, sampling.
+pub(super) fn vacate(context: &mut raw::Context, seats: &mut [Seat], cells: &mut Cells, slot: u32) {
+    // Removing all of a sequence always works; if it did not, its cells would be missing and nothing would be wrong.
+    if let Err(error) = context.remove(slot, 0) {
+        tracing::warn!("the cells of a dropped sequence could not be cleared: {error}");
+    }
+    cells.cut(slot, 0);
+    let seat = &mut seats[slot as usize];
+    seat.tokens.clear();
+    seat.sampler = None;
+}

@@ -1,0 +1,41 @@
+//! What a pass brought, kept between passes for its memory.
+
+use infer_core::{Outputs, Rows, Sampled};
+
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) sampled: Vec<Sampled>,
+    /// Entry → where its tokens end in `sampled`.
+    ends: Vec<u32>,
+    /// Entry → its row of logits, if they were asked for.
+    logits: Vec<u32>,
+}
+
+impl Results {
+    /// With room for passes of so many entries.
+    pub(super) fn with_capacity(entries: usize) -> Self {
+        Self {
+            sampled: Vec::with_capacity(entries),
+            ends: Vec::with_capacity(entries),
+            logits: Vec::with_capacity(entries),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.sampled.clear();
+        self.ends.clear();
+        self.logits.clear();
+    }
+
+    /// The tokens that were sampled since the last entry are this one's, and so is a row of logits, if it is not
+    /// [`Rows::NONE`].
+    pub(super) fn end_entry(&mut self, logits: u32) {
+        self.logits.push(logits);
+        self.ends.push(u32::try_from(self.sampled.len()).expect("an entry brings one token"));
+    }
+
+    /// A view of it, with the logits that the context holds.
+    pub(super) fn outputs<'s>(&'s self, logits: &'s [f32], vocab: usize) -> Outputs<'s> {
+        Outputs::new(&self.sampled, &self.ends).with_logits(Rows::new(logits, vocab, &self.logits))
+    }
+}
