@@ -1,5 +1,5 @@
 use serde::Serialize;
-use std::fmt::Write;
+use std::{borrow::Cow, fmt::Write};
 
 /// How far from 1 the ratio of a contestant to itself may be for a bar to count.
 const QUIET: f64 = 0.02;
@@ -18,7 +18,7 @@ pub enum Bar {
 /// One number that a bench found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    name: &'static str,
+    name: Cow<'static, str>,
     value: f64,
     unit: &'static str,
     bar: Option<Bar>,
@@ -59,8 +59,8 @@ enum Met {
 
 impl Figure {
     /// A number without a bar.
-    pub fn new(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value, unit, bar: None, against_itself: None, judged: true, note: String::new() }
+    pub fn new(name: impl Into<Cow<'static, str>>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, bar: None, against_itself: None, judged: true, note: String::new() }
     }
 
     /// Says what it has to be.
@@ -92,6 +92,11 @@ impl Figure {
         self
     }
 
+    /// What it is called: the bench, a slash, and what was measured.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether it is what it has to be.
     pub fn verdict(&self) -> Verdict {
         let quiet = self.against_itself.is_none_or(|ratio| (ratio - 1.0).abs() <= QUIET);
@@ -107,7 +112,7 @@ impl Figure {
     /// One line of JSON: `name`, `value`, `unit`, `bar`, `a_against_a`, `met` (true, false or "information"), `note`.
     pub fn json(&self) -> String {
         let line = Line {
-            name: self.name,
+            name: &self.name,
             value: self.value,
             unit: self.unit,
             bar: self.bar.map(Bar::text),
@@ -147,7 +152,7 @@ impl Figure {
             Verdict::Information => "-",
         };
         [
-            self.name.to_owned(),
+            self.name.to_string(),
             number(self.value),
             self.unit.to_owned(),
             self.bar.map(Bar::text).unwrap_or_default(),

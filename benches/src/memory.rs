@@ -18,6 +18,14 @@ pub fn file_backed() -> io::Result<u64> {
     field("RssFile")
 }
 
+/// The most bytes this process has had in memory at once, pages of files included.
+///
+/// # Errors
+/// As [`anonymous`].
+pub fn peak() -> io::Result<u64> {
+    field("VmHWM")
+}
+
 fn field(name: &str) -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     find(&status, name).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no {name} in the status")))
@@ -50,5 +58,6 @@ mod tests {
         drop(block);
         assert!(grown >= 60 << 20, "{grown} bytes");
         assert!(file_backed().unwrap() > 0);
+        assert!(peak().unwrap() >= 60 << 20);
     }
 }

@@ -1,4 +1,4 @@
-use crate::{Figure, Verdict};
+use crate::{Figure, Verdict, memory};
 use std::process::ExitCode;
 
 /// One run of a bench: what it was asked, and what it found so far.
@@ -47,8 +47,14 @@ impl Run {
         self.figure(if self.quick { figure.unjudged() } else { figure });
     }
 
-    /// Prints the table. The exit code says whether a bar was missed.
-    pub fn finish(self) -> ExitCode {
+    /// States the most memory this process has had, and prints the table. The exit code says whether a bar was missed.
+    pub fn finish(mut self) -> ExitCode {
+        let bench = self.figures.first().and_then(|first| first.name().split('/').next()).unwrap_or("bench").to_owned();
+        // Where the system does not tell, there is no figure.
+        if let Ok(bytes) = memory::peak() {
+            let note = "the most this process had in memory, mapped weights included";
+            self.figure(Figure::new(format!("{bench}/peak"), bytes as f64 / 1e6, "MB").with_note(note));
+        }
         eprint!("{}", Figure::table(&self.figures));
         let missed = self.figures.iter().any(|figure| figure.verdict() == Verdict::Missed);
         if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
