@@ -1,70 +1,26 @@
 //! A template comes from a file: whatever is in it, it ends, in bounded memory and on a thread's usual stack, with text
 //! or with an error. An abort, a stack overflow or a hang fails these tests.
 
+#[path = "kit/held.rs"]
+mod held;
+
 use infer_core::{
     ErrorKind,
     chat::{Message, RenderOptions, Template},
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-thread_local! {
-    /// Bytes this thread has allocated and not freed, and the most there were.
-    static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
-}
-
-/// The system's allocator, keeping count.
-struct Counting;
-
-impl Counting {
-    fn count(bytes: isize) {
-        // A thread that is ending has no counter any more; nothing is measured there.
-        let _ = HELD.try_with(|held| {
-            let now = held.get().0 + bytes;
-            held.set((now, held.get().1.max(now)));
-        });
-    }
-}
-
-// SAFETY: every method hands its arguments to `System` unchanged, and returns what that returns; counting is a
-// constant-initialised thread-local without a destructor, so it does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count(layout.size() as isize);
-        // SAFETY: the caller guarantees a layout of non-zero size, which is all `System::alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        Self::count(-(layout.size() as isize));
-        // SAFETY: the caller guarantees that `memory` came from this allocator, hence from `System`, with this layout.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count(size as isize - layout.size() as isize);
-        // SAFETY: the caller guarantees that `memory` came from `System` with this layout, and that `size` is non-zero
-        // and does not overflow when rounded up.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: held::Counting = held::Counting;
 
 /// The most that one template may hold at a time.
 const MOST: isize = 64 << 20;
 
 /// Renders a small conversation. Fails the test where that takes too much memory.
 fn run(source: &str) -> Result<String, infer_core::Error> {
-    let before = HELD.get().0;
-    HELD.set((before, before));
-    let outcome = Template::new(source).and_then(|template| {
+    let (peak, outcome) = held::peak(|| {
+        let template = Template::new(source)?;
         template.render(&[Message::system("Be brief."), Message::user("Hello!")], &RenderOptions::new())
     });
-    let peak = HELD.get().1 - before;
     let shown: String = source.chars().take(120).collect();
     assert!(peak < MOST, "{peak} bytes at a time for {shown}");
     if let Err(error) = &outcome {

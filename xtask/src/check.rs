@@ -27,7 +27,10 @@ pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
             }
         }
     };
-    step("formatting", &mut || run_command(&mut cargo(["fmt", "--all", "--check"])));
+    step("formatting", &mut || {
+        run_command(&mut cargo(["fmt", "--all", "--check"]))?;
+        run_command(&mut cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    });
     step("lints", &mut || {
         let rest = ["--all-targets", "--", "-D", "warnings"];
         run_command(cargo(["clippy", "--workspace", "--exclude", "xtask", "--all-features"]).args(rest))?;

@@ -8,7 +8,9 @@ mod bindings;
 mod check;
 mod demo;
 mod downstream;
+mod fuzz;
 mod model;
+mod nightly;
 mod package;
 mod peers;
 mod setup;
@@ -45,6 +47,7 @@ enum Command {
     Bench(bench::Arguments),
     Peers(peers::Arguments),
     Downstream(downstream::Arguments),
+    Fuzz(fuzz::Arguments),
 }
 
 /// Compare the public API of the libraries with its snapshot in docs/api, and refuse foreign types in it.
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => peers::run(&host, &arguments),
         Command::Package(arguments) => package::run(&host, &arguments),
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
     match done {
