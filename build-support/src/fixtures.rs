@@ -1,6 +1,6 @@
 //! Models and vocabularies for tests, examples and the demo, by name.
 //!
-//! They are found, never fetched: `cargo xtask setup` brings them.
+//! They are found, never fetched: `cargo xtask setup` brings them. The [tiny] ones come from nowhere, and are made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,33 @@ use crate::cache::Cache;
 use crate::env::Env;
 use crate::error::{At, Error, Result};
 use crate::pins::Pin;
+use crate::tiny;
 
-/// Every fixture that is a model file, with its pin's name and its file.
+/// Every fixture that is fetched and is a model file, by its pin's name.
 pub const MODELS: &[&str] = &["smollm2"];
 
-/// The file of the model called `name` in the cache: `smollm2` is SmolLM2-135M-Instruct, Q4_1.
+/// The file of the model called `name` in the cache: `smollm2` is SmolLM2-135M-Instruct, Q4_1; those in [`tiny::ALL`] are made
+/// when they are not there.
 ///
 /// # Errors
-/// There is no such model, or it is not in the cache yet.
+/// There is no such model, it is not in the cache yet, or a tiny one cannot be made.
 pub fn model(name: &str) -> Result<PathBuf> {
+    let cache = Cache::from_env(&Env::from_process());
+    if let Some(tiny) = tiny::named(name) {
+        return tiny.file(&cache?);
+    }
     if !MODELS.contains(&name) {
-        return Err(Error::new(format!("there is no model called \"{name}\"; there are: {}", MODELS.join(", "))));
+        return Err(Error::new(format!("there is no model called \"{name}\"; there are: {}", names().join(", "))));
     }
     let pin = Pin::named(name)?;
     let file = pin.parts.first().map_or("", String::as_str);
-    present(folder(&Cache::from_env(&Env::from_process())?, &pin).join(file), name)
+    present(folder(&cache?, &pin).join(file), name)
+}
+
+/// Every name that [`model`] takes.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    MODELS.iter().copied().chain(tiny::ALL.iter().map(|tiny| tiny.name)).collect()
 }
 
 /// The folder with llama.cpp's tokenizer vectors, `ggml-vocab-*.gguf` with `.inp` and `.out`.

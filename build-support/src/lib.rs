@@ -32,12 +32,14 @@ mod error;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod fixtures;
+pub mod gguf;
 mod host;
 pub mod llama;
 pub mod pins;
 mod progress;
 #[cfg(feature = "fetch")]
 pub mod setup;
+pub mod tiny;
 pub mod toolchain;
 pub mod tools;
 pub mod tree;

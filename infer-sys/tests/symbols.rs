@@ -48,12 +48,12 @@ fn nm(arguments: &[&str], file: &Path) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// The names among nm's lines that belong to the runtime. Rust's own have the crate's name in them.
+/// The names among nm's lines that belong to the runtime. Rust's own have a crate's name in them.
 fn of_the_runtime(lines: &[String]) -> Vec<&str> {
     let names = lines.iter().filter_map(|line| line.split_whitespace().last());
     let mut names: Vec<&str> = names
         .filter(|name| ["ggml", "gguf", "llama"].iter().any(|word| name.contains(word)))
-        .filter(|name| !["infer_sys", "symbols"].iter().any(|word| name.contains(word)))
+        .filter(|name| !["build_support", "infer_sys", "symbols"].iter().any(|word| name.contains(word)))
         .collect();
     names.sort_unstable();
     names

@@ -6,10 +6,11 @@ use build_support::{fixtures, setup};
 use crate::Result;
 use crate::terminal::Terminal;
 
-/// Print the path of a cached model, fetching it if it is not there.
+/// Print the path of a cached model, fetching or making it if it is not there.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Its name: smollm2.
+    /// Its name: smollm2, or one of the tiny models of the tests, which are made: tiny-llama, tiny-mamba, ….
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(fixtures::names()))]
     name: String,
 }
 

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod child;
-pub(crate) mod gguf;
 pub(crate) mod tiny;
+
+pub(crate) use build_support::gguf;
 
 use std::{
     path::{Path, PathBuf},
@@ -54,10 +55,5 @@ impl Random {
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
-    }
-
-    /// Between -1 and 1.
-    pub(crate) fn float(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use build_support::gguf::{Field, Gguf, Tensor};
+
 const EMBEDDING: u64 = 32;
 const FEED_FORWARD: u64 = 64;
 
@@ -50,9 +52,7 @@ fn special() -> Vec<(String, Kind)> {
 }
 
 fn write(path: &Path, tokens: &[(String, Kind)], tensors: &[(&str, Vec<u64>)]) -> PathBuf {
-    let mut pairs = Pairs::default();
-    pairs.text("general.architecture", "llama");
-    pairs.text("tokenizer.ggml.model", "llama");
+    let mut file = Gguf::new();
     for (key, value) in [
         ("llama.context_length", 128),
         ("llama.embedding_length", EMBEDDING as u32),
@@ -64,40 +64,19 @@ fn write(path: &Path, tokens: &[(String, Kind)], tensors: &[(&str, Vec<u64>)]) -
         ("tokenizer.ggml.bos_token_id", 1),
         ("tokenizer.ggml.eos_token_id", 2),
     ] {
-        pairs.key(key, 4);
-        pairs.bytes.extend(value.to_le_bytes());
+        file.set(key, Field::U32(value));
     }
-    pairs.key("llama.attention.layer_norm_rms_epsilon", 6);
-    pairs.bytes.extend(1e-5_f32.to_le_bytes());
-    pairs.array("tokenizer.ggml.tokens", 8, tokens.len());
-    for (text, _) in tokens {
-        pairs.string(text);
-    }
-    pairs.array("tokenizer.ggml.scores", 6, tokens.len());
-    pairs.bytes.extend(tokens.iter().flat_map(|_| 0_f32.to_le_bytes()));
-    pairs.array("tokenizer.ggml.token_type", 5, tokens.len());
-    pairs.bytes.extend(tokens.iter().flat_map(|(_, kind)| (*kind as i32).to_le_bytes()));
-
-    let mut file = b"GGUF".to_vec();
-    file.extend(3_u32.to_le_bytes());
-    file.extend((tensors.len() as u64).to_le_bytes());
-    file.extend(pairs.count.to_le_bytes());
-    file.extend(pairs.bytes);
-    let mut data = Vec::new();
+    file.set("general.architecture", Field::text("llama"))
+        .set("llama.attention.layer_norm_rms_epsilon", Field::F32(1e-5))
+        .set("tokenizer.ggml.model", Field::text("llama"))
+        .set("tokenizer.ggml.tokens", Field::Strs(tokens.iter().map(|(text, _)| text.clone().into()).collect()))
+        .set("tokenizer.ggml.scores", Field::F32s(vec![0.0; tokens.len()]))
+        .set("tokenizer.ggml.token_type", Field::I32s(tokens.iter().map(|(_, kind)| *kind as i32).collect()));
     for (name, shape) in tensors {
-        file.extend((name.len() as u64).to_le_bytes());
-        file.extend(name.as_bytes());
-        file.extend((shape.len() as u32).to_le_bytes());
-        file.extend(shape.iter().flat_map(|n| n.to_le_bytes()));
-        file.extend(0_u32.to_le_bytes());
-        file.extend((data.len() as u64).to_le_bytes());
-        let numbers: u64 = shape.iter().product();
-        data.extend((0..numbers).flat_map(|n| number(name, n).to_le_bytes()));
-        data.resize(data.len().next_multiple_of(32), 0);
+        let count: u64 = shape.iter().product();
+        file.tensors.push(Tensor::f32(*name, shape, (0..count).map(|n| number(name, n))));
     }
-    file.resize(file.len().next_multiple_of(32), 0);
-    file.extend(data);
-    std::fs::write(path, file).unwrap();
+    std::fs::write(path, file.bytes()).unwrap();
     path.to_owned()
 }
 
@@ -108,35 +87,4 @@ fn number(name: &str, n: u64) -> f32 {
     state = (state ^ state >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     let unit = ((state ^ state >> 31) >> 40) as f32 / (1 << 24) as f32 - 0.5;
     if name.contains("norm") { 1.0 + unit * 0.1 } else { unit * 0.5 }
-}
-
-/// Metadata.
-#[derive(Default)]
-struct Pairs {
-    count: u64,
-    bytes: Vec<u8>,
-}
-
-impl Pairs {
-    fn key(&mut self, key: &str, kind: u32) {
-        self.count += 1;
-        self.string(key);
-        self.bytes.extend(kind.to_le_bytes());
-    }
-
-    fn text(&mut self, key: &str, value: &str) {
-        self.key(key, 8);
-        self.string(value);
-    }
-
-    fn array(&mut self, key: &str, kind: u32, n: usize) {
-        self.key(key, 9);
-        self.bytes.extend(kind.to_le_bytes());
-        self.bytes.extend((n as u64).to_le_bytes());
-    }
-
-    fn string(&mut self, text: &str) {
-        self.bytes.extend((text.len() as u64).to_le_bytes());
-        self.bytes.extend(text.as_bytes());
-    }
 }
