@@ -13,7 +13,7 @@ use crate::env::{self, Env};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::llama::Llama;
-use crate::pins::{LLAMA_PATCHES, LLAMA_SHIM, Pin};
+use crate::pins::{LLAMA_SHIM, Pin, llama_patches};
 use crate::progress::Silent;
 
 /// What one build script tells cargo.
@@ -64,7 +64,8 @@ impl Script {
         if self.env.value(env::DOCS_RS).is_some() {
             return Ok(self);
         }
-        let patches = LLAMA_PATCHES.iter().map(|(name, _)| format!("patches/llama/{name}"));
+        let variant = Variant::from_env(&self.env)?;
+        let patches = llama_patches(variant).into_iter().map(|(name, _)| format!("patches/llama/{name}"));
         self.watch(&patches.chain(LLAMA_SHIM.iter().map(|(name, _)| format!("shim/{name}"))).collect::<Vec<_>>());
         let triple = self
             .env
@@ -72,7 +73,7 @@ impl Script {
             .ok_or_else(|| Error::new("TARGET is not set: this is not a build script"))?
             .to_owned();
         let target = Target::new(triple, &Target::host().triple);
-        let wanted = Wanted { link, variant: Variant::from_env(&self.env)? };
+        let wanted = Wanted { link, variant };
         let llama = self.look(wanted, &target)?;
         if let Some(tree) = llama.tree() {
             for part in ["include", "src", "ggml", "CMakeLists.txt"] {
@@ -252,7 +253,11 @@ impl Script {
                 env::LLAMA_SYSTEM
             ),
         ];
-        for way in ways {
+        let needs = match refusal {
+            Refusal::Needs(variant, _) => Some(variant.needs_help().to_owned()),
+            _ => None,
+        };
+        for way in needs.into_iter().chain(ways) {
             self.line(format!("warning=one way: {way}"));
         }
         // A path that is not there makes cargo ask again each time, so that a `setup` in between is seen.

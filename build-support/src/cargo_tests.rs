@@ -69,7 +69,7 @@ fn exactly_what_a_native_build_is_made_from_is_watched() {
     let files: Vec<String> =
         script.lines.iter().filter_map(|line| watched(line)).filter(|file| file.starts_with(folder)).collect();
     let mut want = vec!["native.toml".to_owned()];
-    want.extend(LLAMA_PATCHES.iter().map(|(name, _)| format!("patches/llama/{name}")));
+    want.extend(llama_patches(Variant::Cpu).iter().map(|(name, _)| format!("patches/llama/{name}")));
     want.extend(LLAMA_SHIM.iter().map(|(name, _)| format!("shim/{name}")));
     assert_eq!(files, want.iter().map(|file| format!("{folder}/{file}")).collect::<Vec<_>>());
     let rust: Vec<_> = script.lines.iter().filter(|line| line.ends_with(".rs")).collect();

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
@@ -46,6 +47,8 @@ pub struct Found {
     pub compiler: bool,
     /// pkg-config.
     pub pkg_config: bool,
+    /// What the variant is built with and is not there.
+    pub lacks: Vec<Need>,
 }
 
 /// Where llama.cpp comes from.
@@ -104,6 +107,8 @@ pub enum Refusal {
     NoGenerator,
     /// No compiler.
     NoCompiler,
+    /// What the variant's back end is built with is not there.
+    Needs(Variant, Vec<Need>),
 }
 
 impl fmt::Display for Refusal {
@@ -119,6 +124,10 @@ impl fmt::Display for Refusal {
             Self::NoCmake => f.write_str("there is no cmake"),
             Self::NoGenerator => f.write_str("there is neither ninja nor make"),
             Self::NoCompiler => f.write_str("there is no C++ compiler that starts"),
+            Self::Needs(variant, lacks) => {
+                let lacks = lacks.iter().map(Need::to_string).collect::<Vec<_>>().join(", ");
+                write!(f, "the {variant} variant of llama.cpp cannot be built, for want of: {lacks}")
+            }
         }
     }
 }
@@ -147,6 +156,7 @@ pub fn choose(wanted: Wanted, env: &Env, target: &Target, found: &Found) -> Resu
         (false, Some(prefix), None) => Ok(Source::Prefix(prefix)),
         _ if found.built => Ok(Source::Built),
         _ if found.archives && found.compiler => Ok(Source::Archives),
+        _ if found.compiler && !found.lacks.is_empty() => Err(Refusal::Needs(wanted.variant, found.lacks.clone())),
         (false, None, source) => {
             let tree = source
                 .map(Tree::Named)
@@ -225,6 +235,27 @@ pub enum Variant {
     Metal,
 }
 
+/// One thing that a back end is built with, beside what llama.cpp itself is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A program on the path.
+    Program(&'static str),
+    /// A header that the C++ compiler finds.
+    Header(&'static str),
+    /// A library that the C++ compiler finds.
+    Library(&'static str),
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(name) => write!(f, "the program {name}"),
+            Self::Header(name) => write!(f, "the header {name}"),
+            Self::Library(name) => write!(f, "the library {name}"),
+        }
+    }
+}
+
 /// One thing to link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
@@ -244,9 +275,7 @@ impl Variant {
     /// It asks for one there is not.
     pub fn from_env(env: &Env) -> Result<Self> {
         let Some(name) = env.text(env::LLAMA_VARIANT)? else { return Ok(Self::Cpu) };
-        Self::ALL.into_iter().find(|variant| variant.name() == name).ok_or_else(|| {
-            Error::new(format!("{} is \"{name}\"; there are cpu, vulkan, cuda and metal", env::LLAMA_VARIANT))
-        })
+        name.parse().map_err(|error| Error::new(format!("{}: {error}", env::LLAMA_VARIANT)))
     }
 
     /// Its name: in `INFER_LLAMA_VARIANT`, in the cache, in the door.
@@ -271,6 +300,39 @@ impl Variant {
             Self::Cuda if target.is_apple() => Err(Refusal::Variant(self, "Apple's systems have no CUDA; take metal")),
             Self::Metal if !target.is_apple() => Err(Refusal::Variant(self, "only Apple's systems have Metal")),
             _ => Ok(()),
+        }
+    }
+
+    /// What it is built with.
+    pub fn needs(self) -> &'static [Need] {
+        match self {
+            // Apple's compilers come with Metal.
+            Self::Cpu | Self::Metal => &[],
+            Self::Vulkan => &[
+                Need::Program("glslc"),
+                Need::Header("vulkan/vulkan.hpp"),
+                Need::Header("spirv/unified1/spirv.hpp"),
+                Need::Library("vulkan"),
+            ],
+            Self::Cuda => {
+                &[Need::Program("nvcc"), Need::Library("cudart"), Need::Library("cublas"), Need::Library("cuda")]
+            }
+        }
+    }
+
+    /// Where that comes from, for people.
+    pub fn needs_help(self) -> &'static str {
+        match self {
+            Self::Cpu => "",
+            Self::Vulkan => {
+                "on Debian and Ubuntu: apt-get install libvulkan-dev glslc spirv-headers (and mesa-vulkan-drivers to run it, \
+                 where the maker's own driver is not there); with an SDK elsewhere: its bin in PATH, its include in CPATH, its \
+                 lib in LIBRARY_PATH"
+            }
+            Self::Cuda => {
+                "install NVIDIA's CUDA toolkit, and have its bin in PATH, its lib64 and lib64/stubs in LIBRARY_PATH"
+            }
+            Self::Metal => "install Apple's command line tools: xcode-select --install",
         }
     }
 
@@ -312,6 +374,17 @@ impl Variant {
             Self::Metal => links.extend([Link::Framework("Metal"), Link::Framework("MetalKit")]),
         }
         links
+    }
+}
+
+impl FromStr for Variant {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|variant| variant.name() == name).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::new(format!("there is no variant \"{name}\"; the variants are: {names}"))
+        })
     }
 }
 

@@ -16,6 +16,7 @@ fn everything() -> Found {
         generator: true,
         compiler: true,
         pkg_config: true,
+        lacks: vec![],
     }
 }
 
@@ -108,6 +109,27 @@ fn every_row() {
         // The other columns.
         Row { triple: MAC, ..ROW("archives on a Mac", packaged()) },
         Row { variant: Variant::Vulkan, ..ROW("vulkan", packaged()) },
+        Row {
+            variant: Variant::Vulkan,
+            found: |f| f.lacks = vec![Need::Program("glslc")],
+            ..ROW(
+                "vulkan, and no compiler of shaders",
+                Err(Refusal::Needs(Variant::Vulkan, vec![Need::Program("glslc")])),
+            )
+        },
+        Row {
+            variant: Variant::Vulkan,
+            found: |f| (f.lacks, f.packaged, f.cached) = (vec![Need::Library("vulkan")], None, None),
+            ..ROW(
+                "what is missing is said before a source is fetched",
+                Err(Refusal::Needs(Variant::Vulkan, vec![Need::Library("vulkan")])),
+            )
+        },
+        Row {
+            variant: Variant::Vulkan,
+            found: |f| (f.lacks, f.built) = (vec![Need::Program("glslc")], true),
+            ..ROW("vulkan, built already", Ok(Source::Built))
+        },
         Row { variant: Variant::Cuda, ..ROW("cuda", packaged()) },
         Row { variant: Variant::Metal, triple: MAC, ..ROW("metal", packaged()) },
     ];
@@ -163,6 +185,16 @@ fn each_column_has_its_flags_its_sources_and_its_libraries() {
     assert!(Variant::Cuda.links(&linux, None).contains(&Link::Library("cublas".into())));
     assert!(Variant::Metal.links(&mac, None).contains(&Link::Framework("Metal")));
     assert_eq!(Variant::Metal.links(&mac, None)[0], Link::Library("c++".into()));
+}
+
+#[test]
+fn what_a_variant_needs_is_said_with_where_it_comes_from() {
+    for variant in Variant::ALL.into_iter().filter(|variant| !variant.needs().is_empty()) {
+        let refusal = Refusal::Needs(variant, variant.needs().to_vec()).to_string();
+        assert!(refusal.contains(variant.name()), "{refusal}");
+        assert!(variant.needs().iter().all(|need| refusal.contains(&need.to_string())), "{refusal}");
+        assert!(variant.needs_help().contains("install"), "{}", variant.needs_help());
+    }
 }
 
 #[test]

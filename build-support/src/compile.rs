@@ -12,7 +12,7 @@ use crate::choose::{Target, Variant};
 use crate::door;
 use crate::error::{At, Error, Result};
 use crate::host::Host;
-use crate::pins::{LLAMA_PATCHES, LLAMA_SHIM};
+use crate::pins::{LLAMA_SHIM, PROBE, llama_patches};
 use crate::progress::Progress;
 use crate::toolchain::{self, Toolchain};
 use crate::tools::Generator;
@@ -36,7 +36,7 @@ const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// How the door is put together, by number. Rust code is in no key: whoever changes what `door.rs` makes, raises this.
-const RECIPE: &str = "2";
+const RECIPE: &str = "3";
 
 /// What is set otherwise where upstream's own programs are built.
 const PROGRAM_FLAGS: &[(&str, &str)] = &[
@@ -90,7 +90,7 @@ impl Recipe {
     /// The keys of what this makes with `toolchain`.
     pub fn keys(&self, toolchain: &Toolchain) -> Keys {
         let cpu = if self.native { toolchain.native_cpu() } else { "portable".to_owned() };
-        self.keys_with(&toolchain.identity(), &cpu, LLAMA_PATCHES, LLAMA_SHIM)
+        self.keys_with(&toolchain.identity(), &cpu, &llama_patches(self.variant), LLAMA_SHIM)
     }
 
     fn keys_with(&self, compiler: &str, cpu: &str, patches: &[(&str, &str)], shim: &[(&str, &str)]) -> Keys {
@@ -114,7 +114,7 @@ impl Recipe {
         }
         let archives = key.clone().value("compiler flags", &VISIBILITY.join(" ")).key();
         let mut door = key.value("archives", archives.short()).value("recipe", RECIPE);
-        for (name, text) in shim {
+        for (name, text) in shim.iter().chain([&PROBE]) {
             door = door.contents(&format!("shim {name}"), text);
         }
         let mut programs = KeyOf::default().value("archives", archives.short());

@@ -69,7 +69,7 @@ fn a_portable_build_has_one_key_on_every_machine() {
     let portable = Recipe { native: false, ..recipe() };
     let Some(toolchain) = Toolchain::find(&Target::host()) else { panic!("these tests need a C++ compiler") };
     let keys = portable.keys(&toolchain);
-    let same = portable.keys_with(&toolchain.identity(), "portable", LLAMA_PATCHES, LLAMA_SHIM);
+    let same = portable.keys_with(&toolchain.identity(), "portable", &llama_patches(Variant::Cpu), LLAMA_SHIM);
     assert_eq!(keys.archives, same.archives);
     assert_ne!(keys.archives, Recipe { native: true, ..portable }.keys(&toolchain).archives);
 }

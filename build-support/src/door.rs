@@ -4,6 +4,7 @@
 //! libllama.a libggml*.a, shim  →  ld -r  →  one object  →  objcopy: one global symbol
 //!                                   ├→  libinfer_llama.a    to be linked
 //!                                   └→  libinfer_llama.so   to be loaded, with its sha256 beside it
+//! infer_probe.c                     →  infer-llama-probe    tries a library in a process of its own; its sha256 beside it
 //! ```
 
 use std::fs;
@@ -14,13 +15,16 @@ use crate::cache::sha256_file;
 use crate::choose::{Form, Link, Target, Variant};
 use crate::compile::{Step, flags, found_in};
 use crate::error::{At, Error, Result};
-use crate::pins::LLAMA_SHIM;
+use crate::pins::{LLAMA_SHIM, PROBE};
 use crate::toolchain::{self, Toolchain};
 
 /// The one symbol that leaves the library.
 pub const DOOR: &str = "infer_llama_api";
 /// The library's name, as a linker wants it.
 pub const LIBRARY: &str = "infer_llama";
+
+/// The program that tries a door in a process of its own.
+pub const PROBE_PROGRAM: &str = "infer-llama-probe";
 
 /// The file that is loaded.
 pub fn shared_library(target: &Target) -> String {
@@ -43,8 +47,40 @@ pub(crate) fn make(step: &Step, scratch: &Path) -> Result<()> {
         None => return Err(Error::new(format!("there is no recipe for {}", step.target.triple))),
     }
     write_hash(&step.folder.join(shared_library(&step.target)))?;
+    if let Some(program) = probe(&step.target, &[step.from.join("include")], scratch, &step.folder)? {
+        write_hash(&program)?;
+    }
     let licence = step.folder.join("LICENSE-llama.cpp");
     fs::copy(step.from.join("LICENSE-llama.cpp"), &licence).map(drop).at("write", &licence)
+}
+
+/// Compiles the [`PROBE_PROGRAM`] into `folder`, with llama.cpp's `headers`. `None` where the target has no `dlopen`.
+///
+/// # Errors
+/// It does not compile.
+pub fn probe(target: &Target, headers: &[PathBuf], scratch: &Path, folder: &Path) -> Result<Option<PathBuf>> {
+    if target.form().is_none() {
+        return Ok(None);
+    }
+    let (name, text) = PROBE;
+    for (name, text) in LLAMA_SHIM.iter().chain([&(name, text)]) {
+        let path = scratch.join(name);
+        fs::write(&path, text).at("write", &path)?;
+    }
+    let toolchain = Toolchain::find(target).ok_or_else(|| Error::new("there is no C compiler that starts"))?;
+    let program = folder.join(PROBE_PROGRAM);
+    let mut compile = toolchain.compile_c();
+    compile.args(["-std=gnu11", "-O1", "-o"]).arg(&program).arg("-I").arg(scratch);
+    for headers in headers {
+        compile.arg("-I").arg(headers);
+    }
+    // Without debugging information, and so without a path, whatever the user's flags ask for.
+    compile.arg("-s").arg(scratch.join(name));
+    if !target.is_apple() {
+        compile.arg("-ldl");
+    }
+    toolchain::run(&mut compile, "compiling the probe")?;
+    Ok(Some(program))
 }
 
 /// The shim alone, against the headers of a llama.cpp that the system has: `libinfer_llama.a` in `out`.

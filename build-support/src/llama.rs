@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, Installed};
-use crate::choose::{self, Found, Refusal, Source, Target, Tree, Wanted};
+use crate::choose::{self, Found, Need, Refusal, Source, Target, Tree, Wanted};
 use crate::compile::{Keys, PROGRAMS, Product, Recipe, With};
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
@@ -60,7 +60,7 @@ impl Llama {
                 trees.push(None);
                 continue;
             };
-            let standing = tree::standing(&folder, &pin)?;
+            let standing = tree::standing(&folder, &pin, wanted.variant)?;
             if standing == Standing::NotOurs {
                 let why =
                     if folder.is_dir() { "is there, but not of this pin and these patches" } else { "is not there" };
@@ -103,6 +103,7 @@ impl Llama {
             generator: tools.generator.is_some(),
             compiler: toolchain.is_some(),
             pkg_config: env.on_path("pkg-config").is_some(),
+            lacks: toolchain.as_ref().map(|toolchain| lacks(wanted, toolchain, env)).unwrap_or_default(),
         };
         Ok(Self { cache, pin, wanted, target, env: env.clone(), tools, toolchain, recipe, keys, found, looked })
     }
@@ -256,6 +257,12 @@ impl Llama {
         let asked = self.env.text("NUM_JOBS").ok().flatten().and_then(|jobs| jobs.parse().ok());
         asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into))
     }
+}
+
+/// What `wanted` is built with and is not there.
+fn lacks(wanted: Wanted, toolchain: &Toolchain, env: &Env) -> Vec<Need> {
+    let needs = if wanted.link { wanted.variant.needs() } else { &[] };
+    needs.iter().copied().filter(|need| !toolchain.has(*need, env)).collect()
 }
 
 #[cfg(test)]

@@ -2,16 +2,33 @@
 
 use toml::de::DeTable;
 
+use crate::choose::Variant;
 use crate::error::{Error, Result};
 
 /// The text of `native.toml`.
 pub const TEXT: &str = include_str!("../native.toml");
 
-/// Our patches on llama.cpp, in the order they are applied: name and text.
-pub const LLAMA_PATCHES: &[(&str, &str)] = &[
+/// Our patches on llama.cpp that every variant has, in the order they are applied: name and text.
+const LLAMA_PATCHES: &[(&str, &str)] = &[
     ("0001-no-backtrace.patch", include_str!("../patches/llama/0001-no-backtrace.patch")),
     ("0002-vendor-only-where-used.patch", include_str!("../patches/llama/0002-vendor-only-where-used.patch")),
 ];
+
+/// What the Vulkan back end's own folder needs, after those.
+const LLAMA_VULKAN_PATCHES: &[(&str, &str)] = &[(
+    "vulkan-0001-headers-of-debian-12.patch",
+    include_str!("../patches/llama/vulkan-0001-headers-of-debian-12.patch"),
+)];
+
+/// Every patch on the tree that `variant` is built from, in the order they are applied. What only one variant needs is on its
+/// tree alone, so that it makes no other build anew.
+pub fn llama_patches(variant: Variant) -> Vec<(&'static str, &'static str)> {
+    let own = match variant {
+        Variant::Vulkan => LLAMA_VULKAN_PATCHES,
+        Variant::Cpu | Variant::Cuda | Variant::Metal => &[],
+    };
+    [LLAMA_PATCHES, own].concat()
+}
 
 /// The shim that makes llama.cpp's door: name and text of each file.
 pub const LLAMA_SHIM: &[(&str, &str)] = &[
@@ -23,6 +40,9 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door_models.h", include_str!("../shim/llama_door_models.h")),
     ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
 ];
+
+/// The program that tries a door in a process of its own: name and text of its one file.
+pub const PROBE: (&str, &str) = ("infer_probe.c", include_str!("../shim/infer_probe.c"));
 
 /// One thing that is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -259,7 +279,8 @@ sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     /// A patch or shim file that is not in the lists above would be left out in silence.
     #[test]
     fn every_patch_and_shim_file_is_listed() {
-        for (folder, listed) in [("patches/llama", LLAMA_PATCHES), ("shim", LLAMA_SHIM)] {
+        let patches = Variant::ALL.into_iter().flat_map(llama_patches).collect::<Vec<_>>();
+        for (folder, listed) in [("patches/llama", &patches[..]), ("shim", LLAMA_SHIM)] {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
             let there: BTreeSet<String> = std::fs::read_dir(folder)
                 .unwrap()

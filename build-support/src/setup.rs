@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, Installed, sha256_file};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
-use crate::door::shared_library;
+use crate::door::{PROBE_PROGRAM, shared_library};
 use crate::env::Env;
 use crate::error::{At, Error, Result};
 use crate::fetch::fetch;
@@ -35,12 +35,15 @@ pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Inst
             Ok(Source::Nothing | Source::System | Source::Prefix(_)) => {
                 return Err(Error::new("the environment names a ready library: there is nothing to set up"));
             }
-            Err(Refusal::NoSource) => source(env, progress)?.fresh,
+            Err(Refusal::NoSource) => source_again(env, progress)?,
             Err(Refusal::NoCmake) => tool("cmake", env, progress)?.fresh,
             Err(Refusal::NoGenerator) => tool("ninja", env, progress)?.fresh,
             Err(Refusal::NoCompiler) => {
                 return Err(Error::new(Refusal::NoCompiler.to_string())
                     .with_help("install a C and a C++ compiler (gcc and g++, or clang), or name them in CC and CXX"));
+            }
+            Err(refusal @ Refusal::Needs(variant, _)) => {
+                return Err(Error::new(refusal.to_string()).with_help(variant.needs_help()));
             }
             Err(Refusal::Link(triple)) => {
                 return Err(Error::new(format!("there is no recipe that builds llama.cpp for {triple} yet"))
@@ -83,7 +86,7 @@ pub fn programs(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<I
     let more = ["common", "tools", "vendor", "licenses", "scripts/ui-assets.cmake"].map(str::to_owned);
     let parts: Vec<String> = pin.parts.iter().cloned().chain(more).collect();
     let folder = cache.source(&tree::name_with(&pin, &parts));
-    let whole = take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin))?;
+    let whole = take(&pin, &parts, &folder, env, progress, |folder| tree::finish(folder, &pin, Variant::Cpu))?;
     let wanted = Wanted { link: true, variant: Variant::Cpu };
     let found = look(env, wanted)?;
     if !found.found().cmake {
@@ -115,7 +118,17 @@ pub fn python_packages(env: &Env, progress: &mut dyn Progress) -> Result<()> {
 pub fn source(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
     let (cache, pin, variant) = (Cache::from_env(env)?, Pin::named("llama")?, Variant::from_env(env)?);
     let folder = cache.source(&tree::name(&pin, variant));
-    take(&pin, &tree::parts(&pin, variant), &folder, env, progress, |folder| tree::finish(folder, &pin))
+    take(&pin, &tree::parts(&pin, variant), &folder, env, progress, |folder| tree::finish(folder, &pin, variant))
+}
+
+/// [`source`], where there is none that serves.
+fn source_again(env: &Env, progress: &mut dyn Progress) -> Result<bool> {
+    let tree = source(env, progress)?;
+    if tree.fresh {
+        return Ok(true);
+    }
+    Err(Error::new(format!("{} is there, but not of this pin and these patches", tree.path.display()))
+        .with_help("remove it and try again"))
 }
 
 fn look(env: &Env, wanted: Wanted) -> Result<Llama> {
@@ -144,30 +157,40 @@ fn take(
     })
 }
 
-/// Puts the loadable library, and its hash, where loading looks for this commit and variant.
+/// Puts the loadable library and the program that tries it, and their hashes, where loading looks for this commit and variant.
 fn publish(llama: &Llama) -> Result<Installed> {
-    let name = shared_library(&llama.target);
+    let library = shared_library(&llama.target);
     let from = llama.folder()?;
     let commit = llama.pin.commit.as_deref().unwrap_or_default();
     let to = llama.cache.loadable(commit, llama.wanted.variant.name());
+    let _lock = llama.cache.lock(&format!("llama-{commit}-{}", llama.wanted.variant), &mut crate::Silent)?;
+    let mut fresh = false;
+    // The library last: whoever finds it finds what tries it, too.
+    for name in [PROBE_PROGRAM, &library] {
+        fresh |= put(&from, &to, name)?;
+    }
+    Ok(Installed { path: to.join(library), fresh })
+}
+
+/// Puts the file called `name`, and its hash, into another folder, and says whether it had to.
+fn put(from: &Path, to: &Path, name: &str) -> Result<bool> {
     let hash_name = format!("{name}.sha256");
     let hash = fs::read_to_string(from.join(&hash_name)).at("read", &from.join(&hash_name))?;
-    if whole(&to.join(&name), &to.join(&hash_name), &hash) {
-        return Ok(Installed { path: to.join(&name), fresh: false });
+    if whole(&to.join(name), &to.join(&hash_name), &hash) {
+        return Ok(false);
     }
-    if !whole(&from.join(&name), &from.join(&hash_name), &hash) {
-        return Err(Error::new(format!("{} is not what was built there", from.join(&name).display()))
+    if !whole(&from.join(name), &from.join(&hash_name), &hash) {
+        return Err(Error::new(format!("{} is not what was built there", from.join(name).display()))
             .with_help(format!("remove {} and try again", from.display())));
     }
-    let _lock = llama.cache.lock(&format!("llama-{commit}-{}", llama.wanted.variant), &mut crate::Silent)?;
-    fs::create_dir_all(&to).at("create", &to)?;
-    // The hash goes first: between the two renames a reader sees a library that is refused, never one that is wrong.
-    for file in [&hash_name, &name] {
+    fs::create_dir_all(to).at("create", to)?;
+    // The hash goes first: between the two renames a reader sees a file that is refused, never one that is wrong.
+    for file in [hash_name.as_str(), name] {
         let (beside, target) = (to.join(format!(".{file}")), to.join(file));
         fs::copy(from.join(file), &beside).at("write", &beside)?;
         fs::rename(&beside, &target).at("write", &target)?;
     }
-    Ok(Installed { path: to.join(&name), fresh: true })
+    Ok(true)
 }
 
 /// Is `library` there, with the hash that is wanted, and with that beside it? Loading refuses any other.

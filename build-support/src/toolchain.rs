@@ -1,9 +1,11 @@
 //! The compilers: which they are, and what makes two of them the same.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::choose::Target;
+use crate::choose::{Need, Target};
+use crate::env::Env;
 use crate::error::{Error, Result};
 
 /// The C and C++ compilers for one target.
@@ -42,11 +44,49 @@ impl Toolchain {
         self.cxx.to_command()
     }
 
+    /// The C compiler, for a whole program.
+    pub(crate) fn compile_c(&self) -> Command {
+        self.c.to_command()
+    }
+
     /// A program that belongs to the compiler: `objcopy`, `ar`, `nm`.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         let asked = self.cxx.to_command().arg(format!("-print-prog-name={name}")).stdin(Stdio::null()).output();
         let path = asked.ok().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
         path.filter(|path| !path.is_empty()).unwrap_or_else(|| name.to_owned()).into()
+    }
+
+    /// Is this there?
+    pub(crate) fn has(&self, need: Need, env: &Env) -> bool {
+        match need {
+            Need::Program(name) => env.on_path(name).is_some(),
+            Need::Header(name) => self.preprocesses(&format!("#include <{name}>\n")),
+            Need::Library(name) => self.links(name),
+        }
+    }
+
+    fn preprocesses(&self, text: &str) -> bool {
+        let run = || -> std::io::Result<bool> {
+            let mut command = self.cxx.to_command();
+            command.args(["-E", "-x", "c++", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn()?;
+            if let Some(mut stdin) = child.stdin.take() {
+                // A compiler that has ended already says the rest by its status.
+                let _ = stdin.write_all(text.as_bytes());
+            }
+            Ok(child.wait()?.success())
+        };
+        run().unwrap_or(false)
+    }
+
+    /// Does the linker find `lib{name}`? It may need others of its own, so nothing is linked: the search is asked for.
+    fn links(&self, name: &str) -> bool {
+        ["so", "a", "dylib", "tbd"].iter().any(|extension| {
+            let file = format!("lib{name}.{extension}");
+            let asked = self.cxx.to_command().arg(format!("-print-file-name={file}")).stdin(Stdio::null()).output();
+            // What is not found is said back as it was asked for.
+            asked.is_ok_and(|output| output.status.success() && String::from_utf8_lossy(&output.stdout).trim() != file)
+        })
     }
 
     /// The folder of the compiler's own headers, which libclang's package lacks.

@@ -12,19 +12,24 @@ use diffy::patch_set::{FileOperation, ParseOptions, PatchKind, PatchSet};
 use crate::cache::{KeyOf, sha256, sha256_file};
 use crate::choose::Variant;
 use crate::error::{At, Error, Result};
-use crate::pins::{LLAMA_PATCHES, Pin};
+use crate::pins::{Pin, llama_patches};
 
 const STAMP: &str = "infer-stamp.txt";
 
 /// What the tree of the pinned source that `variant` is built from is called in the cache.
 pub fn name(pin: &Pin, variant: Variant) -> String {
-    name_with(pin, &parts(pin, variant))
+    name_of(pin, &parts(pin, variant), variant)
 }
 
-/// What a tree with `parts` of the pinned source is called: by the commit, and by what was taken and what was patched.
+/// What a tree with `parts` of the pinned source, for the CPU alone, is called.
 pub fn name_with(pin: &Pin, parts: &[String]) -> String {
+    name_of(pin, parts, Variant::Cpu)
+}
+
+/// By the commit, and by what was taken and what was patched.
+fn name_of(pin: &Pin, parts: &[String], variant: Variant) -> String {
     let commit = pin.commit.as_deref().unwrap_or(&pin.version);
-    let contents = sha256(format!("{}{}", patches_hash(), parts.join("\n")).as_bytes());
+    let contents = sha256(format!("{}{}", patches_hash(variant), parts.join("\n")).as_bytes());
     format!("{}.cpp-{}-{}", pin.name, &commit[..commit.len().min(12)], &contents[..8])
 }
 
@@ -37,9 +42,9 @@ pub fn parts(pin: &Pin, variant: Variant) -> Vec<String> {
 ///
 /// # Errors
 /// A patch does not apply: the message names the patch and the file.
-pub fn finish(tree: &Path, pin: &Pin) -> Result<()> {
-    patch(tree, LLAMA_PATCHES)?;
-    let stamp = format!("{}contents = {}\n", origin(pin), digest(tree)?);
+pub fn finish(tree: &Path, pin: &Pin, variant: Variant) -> Result<()> {
+    patch(tree, &llama_patches(variant))?;
+    let stamp = format!("{}contents = {}\n", origin(pin, variant), digest(tree)?);
     let path = tree.join(STAMP);
     fs::write(&path, stamp).at("write", &path)
 }
@@ -55,25 +60,27 @@ pub enum Standing {
     Edited(String),
 }
 
-/// What `tree` is.
+/// What `tree` is to a build of `variant`.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn standing(tree: &Path, pin: &Pin) -> Result<Standing> {
+pub fn standing(tree: &Path, pin: &Pin, variant: Variant) -> Result<Standing> {
     let Ok(stamp) = fs::read_to_string(tree.join(STAMP)) else { return Ok(Standing::NotOurs) };
-    let Some(contents) = stamp.strip_prefix(&origin(pin)) else { return Ok(Standing::NotOurs) };
+    let Some(contents) = stamp.strip_prefix(&origin(pin, variant)) else { return Ok(Standing::NotOurs) };
     let digest = digest(tree)?;
     Ok(if contents == format!("contents = {digest}\n") { Standing::Pinned } else { Standing::Edited(digest) })
 }
 
-fn origin(pin: &Pin) -> String {
+fn origin(pin: &Pin, variant: Variant) -> String {
     let commit = pin.commit.as_deref().unwrap_or_default();
     let package = pin.files.first().map_or("", |file| &file.sha256);
-    format!("commit = {commit}\npackage = {package}\npatches = {}\n", patches_hash())
+    // Every tree has what the CPU's has; one without a back end's folder is no tree for it.
+    let more: String = variant.parts().iter().map(|part| format!("part = {part}\n")).collect();
+    format!("commit = {commit}\npackage = {package}\npatches = {}\n{more}", patches_hash(variant))
 }
 
-fn patches_hash() -> String {
-    let all: String = LLAMA_PATCHES.iter().map(|(name, text)| format!("{name}\n{text}")).collect();
+fn patches_hash(variant: Variant) -> String {
+    let all: String = llama_patches(variant).iter().map(|(name, text)| format!("{name}\n{text}")).collect();
     sha256(all.as_bytes())
 }
 
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_patch_of_ours_says_why_and_changes_something() {
-        for (name, text) in LLAMA_PATCHES {
+        for (name, text) in Variant::ALL.into_iter().flat_map(llama_patches) {
             assert!(text.lines().take_while(|line| !line.starts_with("--- ")).count() > 2, "{name} says why");
             let pieces: Vec<_> = PatchSet::parse(text, ParseOptions::unidiff()).collect::<Result<_, _>>().unwrap();
             assert!(!pieces.is_empty(), "{name}");
@@ -197,16 +204,21 @@ mod tests {
     fn a_tree_is_known_by_its_stamp_and_an_edit_is_seen() {
         let pin = Pin::named("llama").unwrap();
         let tree = tree("stamp", "one\n");
-        assert_eq!(standing(&tree, &pin).unwrap(), Standing::NotOurs);
-        fs::write(tree.join(STAMP), format!("{}contents = {}\n", origin(&pin), digest(&tree).unwrap())).unwrap();
-        assert_eq!(standing(&tree, &pin).unwrap(), Standing::Pinned);
+        assert_eq!(standing(&tree, &pin, Variant::Cpu).unwrap(), Standing::NotOurs);
+        fs::write(tree.join(STAMP), format!("{}contents = {}\n", origin(&pin, Variant::Cpu), digest(&tree).unwrap()))
+            .unwrap();
+        assert_eq!(standing(&tree, &pin, Variant::Cpu).unwrap(), Standing::Pinned);
+        for variant in [Variant::Vulkan, Variant::Cuda, Variant::Metal] {
+            let standing = standing(&tree, &pin, variant).unwrap();
+            assert_eq!(standing, Standing::NotOurs, "it lacks the folder of {variant}");
+        }
         fs::write(tree.join("d/f.c"), "two\n").unwrap();
-        let Standing::Edited(first) = standing(&tree, &pin).unwrap() else { panic!("an edit is seen") };
+        let Standing::Edited(first) = standing(&tree, &pin, Variant::Cpu).unwrap() else { panic!("an edit is seen") };
         fs::write(tree.join("d/g.c"), "").unwrap();
-        assert_ne!(standing(&tree, &pin).unwrap(), Standing::Edited(first), "so is a new file");
+        assert_ne!(standing(&tree, &pin, Variant::Cpu).unwrap(), Standing::Edited(first), "so is a new file");
         let mut other = pin.clone();
         other.commit = Some("0".repeat(40));
-        assert_eq!(standing(&tree, &other).unwrap(), Standing::NotOurs, "another commit");
+        assert_eq!(standing(&tree, &other, Variant::Cpu).unwrap(), Standing::NotOurs, "another commit");
         fs::remove_dir_all(tree).unwrap();
     }
 }

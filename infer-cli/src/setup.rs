@@ -1,7 +1,12 @@
 //! `infer setup`: the native library that `llama-load` loads, made on this machine.
 
 use crate::{failure::Failure, output};
-use build_support::{Host, Progress, env::Env, setup};
+use build_support::{
+    Host, Progress,
+    choose::Variant,
+    env::{Env, LLAMA_VARIANT},
+    setup,
+};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use infer::{Error, ErrorKind};
@@ -16,6 +21,11 @@ pub(crate) struct Setup {
     /// Which runtime.
     #[arg(value_enum, default_value_t = Runtime::Llama)]
     runtime: Runtime,
+
+    /// How it is built: cpu, vulkan, cuda or metal. Each has a place of its own in the cache, beside the others; by default what
+    /// INFER_LLAMA_VARIANT says, else cpu.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -27,6 +37,7 @@ enum Runtime {
 impl Setup {
     pub(crate) fn run(&self, host: &Host) -> Result<(), Failure> {
         let env = Env::from_process();
+        let env = self.variant.map_or(env.clone(), |variant| env.with(LLAMA_VARIANT, variant.name()));
         let done = match self.runtime {
             Runtime::Llama => setup::llama(host, &env, &mut Steps::default()),
         };

@@ -34,6 +34,21 @@ impl LoadOptions {
         Self(self.0.with_cache(folder))
     }
 
+    /// Whether a library is first tried in a child process, where one that aborts, crashes, hangs or ends the process does no harm:
+    /// it is then refused with what happened. `true`: one that cannot be tried is refused. `false`: none is tried. By default
+    /// one is that the program lies beside which does it: `infer setup` puts both into the cache. A file that this process has
+    /// opened before is not tried again.
+    #[must_use]
+    pub fn with_probe(self, probe: bool) -> Self {
+        Self(self.0.with_probe(probe))
+    }
+
+    /// How long such a trial may take; a minute, unless it is set.
+    #[must_use]
+    pub fn with_probe_time(self, time: std::time::Duration) -> Self {
+        Self(self.0.with_probe_time(time))
+    }
+
     pub(crate) fn as_sys(&self) -> &infer_sys::LoadOptions {
         &self.0
     }

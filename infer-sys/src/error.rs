@@ -108,6 +108,8 @@ pub enum Refusal {
     NotAbsolute,
     /// A variant is a short name, and this is not one.
     BadName(String),
+    /// There is no library of this variant, and there are ones of these.
+    OtherVariants(Vec<String>),
     /// There is no such file, or it cannot be read.
     Unreadable(io::Error),
     /// Somebody else could have written the file: says who.
@@ -164,6 +166,15 @@ pub enum Refusal {
         /// The library's.
         found: String,
     },
+    /// A child process that tried the library first did not come through it; in this one it was not opened.
+    Probe {
+        /// What became of the child: by which signal it was ended, or that it was not done in time.
+        outcome: String,
+        /// The last lines of what it said on stderr.
+        said: String,
+    },
+    /// A probe was asked for and cannot be made, in words.
+    NoProbe(String),
     /// An entry of the table is NULL.
     Entry(
         /// Name of the entry.
@@ -179,6 +190,13 @@ impl fmt::Display for Refusal {
             Self::NotAbsolute => f.write_str("refused, because the path is not absolute"),
             Self::BadName(name) => {
                 write!(f, "refused: {name:?} is not a variant, which is made of lower-case letters, digits and '-'")
+            }
+            Self::OtherVariants(variants) => {
+                write!(
+                    f,
+                    "not there; there are libraries of other variants, to be asked for by name: {}",
+                    variants.join(", ")
+                )
             }
             Self::Unreadable(error) => write!(f, "{error}"),
             Self::Untrusted(why) => write!(f, "refused, because {why}"),
@@ -196,6 +214,16 @@ impl fmt::Display for Refusal {
             }
             Self::Commit { wanted, found } => write!(f, "commit {wanted} wanted, {found:?} found"),
             Self::Variant { wanted, found } => write!(f, "variant {wanted:?} wanted, {found:?} found"),
+            Self::Probe { outcome, said } => {
+                write!(f, "refused, because a child process that tried it {outcome}")?;
+                said.lines().try_for_each(|line| write!(f, "\n    | {line}"))
+            }
+            Self::NoProbe(why) => {
+                write!(
+                    f,
+                    "refused, because it was to be tried in a child process, and there is nothing that does it: {why}"
+                )
+            }
             Self::Entry(name) => write!(f, "the entry {name} of the table is NULL"),
         }
     }

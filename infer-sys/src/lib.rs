@@ -31,4 +31,4 @@ pub mod llama;
 #[cfg(feature = "llama")]
 pub use error::{LoadError, Looked, Refusal};
 #[cfg(feature = "llama-load")]
-pub use library::{CACHE_VARIABLE, LIBRARY_VARIABLE, LoadOptions};
+pub use library::{CACHE_VARIABLE, Installed, LIBRARY_VARIABLE, LoadOptions};

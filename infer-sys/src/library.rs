@@ -1,84 +1,62 @@
 //! The only user of `libloading`: where a door's library is looked for, how it is opened, and what is checked before.
 
+mod options;
 mod places;
+mod probe;
 mod verified;
 
 use std::error::Error;
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
 
 use crate::llama::{Api, COMMIT, bindings::infer_llama_table, handshake};
 use crate::{LoadError, Looked, Refusal};
+pub use options::{CACHE_VARIABLE, LIBRARY_VARIABLE, LoadOptions};
 
-/// Names the library to load, and no other is looked for. Ignored when the process runs with raised privileges.
-pub const LIBRARY_VARIABLE: &str = "INFER_LLAMA_LIBRARY";
-
-/// Names the cache folder. Ignored when the process runs with raised privileges.
-pub const CACHE_VARIABLE: &str = "INFER_CACHE";
-
-const HINT: &str = "the working directory and the system's own search are never looked in; `infer setup llama` puts a library into the cache, also in place of one that is damaged";
+const HINT: &str = "the working directory and the system's own search are never looked in; `infer setup llama` puts a library into the cache, also in place of one that is damaged; with --variant another than the one for the processor alone";
 
 /// The variant looked for in the cache when none is asked for.
 const DEFAULT_VARIANT: &str = "cpu";
 
-/// Where to look for a library with the door to llama.cpp.
-///
-/// By default, in this order, the first that serves:
-///
-/// 1. the file that [`LIBRARY_VARIABLE`] names;
-/// 2. the cache: `llama/<commit>/<variant>/` in the folder that [`CACHE_VARIABLE`] names, else in the user's cache folder. Its sha256 must be the
-///    one written beside it, and on Linux and Windows what is loaded is the very file that was hashed;
-/// 3. the folder of this program, then `../lib` beside that folder.
-///
-/// A file given by path or by variable is the only one tried: it is what was asked for, or an error. Files of the last two kinds must belong
-/// to this user or to root, and nobody outside this user's own group may be able to write them. All paths must be absolute; the working
-/// directory and the system's own search path are never used. When the process runs with raised privileges (set-user-id and the like), only a
-/// path or a cache given in code is used, since whoever started it may have set everything else.
-#[derive(Clone, Debug, Default)]
-pub struct LoadOptions {
-    path: Option<PathBuf>,
-    variant: Option<String>,
-    cache: Option<PathBuf>,
+/// A library that is there, and what came of opening it.
+#[derive(Debug)]
+pub struct Installed {
+    place: &'static str,
+    path: PathBuf,
+    door: Result<Api, Refusal>,
 }
 
-impl LoadOptions {
-    /// The default search.
+impl Installed {
+    /// The kind of place, in words: "the cache", …
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn place(&self) -> &'static str {
+        self.place
     }
 
-    /// Loads this file and looks nowhere else. The path must be absolute; its content is not checked against any hash.
+    /// The file.
     #[must_use]
-    pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.path = Some(path.into());
-        self
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Wants this variant ("cpu", "vulkan", …): picks the folder in the cache, and is compared with what the library says of itself.
-    /// Without it, the cache is searched for "cpu" and any variant serves.
-    #[must_use]
-    pub fn with_variant(mut self, variant: impl Into<String>) -> Self {
-        self.variant = Some(variant.into());
-        self
-    }
-
-    /// Uses this folder as the cache. The path must be absolute.
-    #[must_use]
-    pub fn with_cache(mut self, cache: impl Into<PathBuf>) -> Self {
-        self.cache = Some(cache.into());
-        self
+    /// The door, or why it cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the library.
+    pub fn door(&self) -> Result<Api, &Refusal> {
+        self.door.as_ref().copied()
     }
 }
 
 pub(crate) fn load(options: &LoadOptions) -> Result<Api, LoadError> {
-    let variant = options.variant.as_deref();
-    let failed = |looked| LoadError::new(handshake::wanted(variant), looked, HINT);
-    let privileged = places::privileged();
+    let (search, no_cache) = Search::new(options);
+    let failed = |looked| LoadError::new(handshake::wanted(search.variant()), looked, HINT);
 
-    if let Some(variant) = variant
+    if let Some(variant) = search.variant()
         && !places::is_variant(variant)
     {
         let refusal = Refusal::BadName(variant.to_owned());
@@ -87,40 +65,36 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Api, LoadError> {
 
     if let Some(path) = &options.path {
         let place = "the path given";
-        return open_plain(path, variant)
+        return search
+            .open_plain(path)
             .map_err(|refusal| failed(vec![Looked::new(place, Some(path.clone()), refusal)]));
     }
 
     let mut looked = Vec::new();
-    let named = "the environment variable INFER_LLAMA_LIBRARY";
-    match std::env::var_os(LIBRARY_VARIABLE).filter(|value| !value.is_empty()) {
-        None => looked.push(Looked::new(named, None, Refusal::NotSet)),
-        Some(path) if privileged => looked.push(Looked::new(named, Some(path.into()), Refusal::Privileged)),
-        Some(path) => {
-            let path = PathBuf::from(path);
-            return open_plain(&path, variant).map_err(|refusal| failed(vec![Looked::new(named, Some(path), refusal)]));
+    match search.variable() {
+        Ok(None) => looked.push(Looked::new(VARIABLE_PLACE, None, Refusal::NotSet)),
+        Err(path) => looked.push(Looked::new(VARIABLE_PLACE, Some(path), Refusal::Privileged)),
+        Ok(Some(path)) => {
+            return search
+                .open_plain(&path)
+                .map_err(|refusal| failed(vec![Looked::new(VARIABLE_PLACE, Some(path), refusal)]));
         }
     }
 
-    // A cache given in code is the program's own word; everything else about it comes from the environment.
-    if privileged && options.cache.is_none() {
-        looked.push(Looked::new("the cache", None, Refusal::Privileged));
-    } else {
-        match cached(options.cache.as_deref(), variant) {
-            Ok((path, opened)) => match opened {
-                Ok(api) => return Ok(api),
-                Err(refusal) => looked.push(Looked::new("the cache", Some(path), refusal)),
-            },
-            Err(refusal) => looked.push(Looked::new("the cache", options.cache.clone(), refusal)),
+    looked.extend(no_cache.map(|refusal| Looked::new(CACHE_PLACE, options.cache.clone(), refusal)));
+    if let Some(commit) = &search.cache {
+        let path = commit.join(search.variant().unwrap_or(DEFAULT_VARIANT)).join(places::FILE_NAME);
+        match search.open_cached(&path, search.variant()) {
+            Ok(api) => return Ok(api),
+            Err(refusal) => looked.push(Looked::new(CACHE_PLACE, Some(path), in_view_of(refusal, commit))),
         }
     }
 
-    if privileged {
+    if search.privileged {
         looked.push(Looked::new("beside this program", None, Refusal::Privileged));
     } else {
         for (place, path) in places::beside_program() {
-            let opened = places::trusted(&path).and_then(|()| open_plain(&path, variant));
-            match opened {
+            match search.open_trusted(&path) {
                 Ok(api) => return Ok(api),
                 Err(refusal) => looked.push(Looked::new(place, Some(path), refusal)),
             }
@@ -129,29 +103,123 @@ pub(crate) fn load(options: &LoadOptions) -> Result<Api, LoadError> {
     Err(failed(looked))
 }
 
-/// The path in the cache, and what came of opening it; or why there is no such path.
-fn cached(root: Option<&Path>, variant: Option<&str>) -> Result<(PathBuf, Result<Api, Refusal>), Refusal> {
-    let root = match root {
-        Some(root) => root.to_owned(),
-        None => places::cache_root()?,
-    };
-    let path = root.join("llama").join(COMMIT).join(variant.unwrap_or(DEFAULT_VARIANT)).join(places::FILE_NAME);
-    let opened = if path.is_absolute() { verified::open(&path, variant) } else { Err(Refusal::NotAbsolute) };
-    Ok((path, opened))
+/// Every library that is there, of those that [`load`] could come upon with one choice of options or another. A path in the options is the
+/// only one then, and a variant leaves out the folders of the others.
+pub(crate) fn installed(options: &LoadOptions) -> Vec<Installed> {
+    let (search, _) = Search::new(options);
+    let plain = |place, path: &Path| Installed { place, path: path.to_owned(), door: search.open_plain(path) };
+    if let Some(path) = &options.path {
+        return vec![plain("the path given", path)];
+    }
+    let mut all = Vec::new();
+    if let Ok(Some(path)) = search.variable() {
+        all.push(plain(VARIABLE_PLACE, &path));
+    }
+    if let Some(commit) = &search.cache {
+        for variant in places::variants(commit) {
+            if search.variant().is_none_or(|wanted| wanted == variant) {
+                let path = commit.join(&variant).join(places::FILE_NAME);
+                let door = search.open_cached(&path, Some(&variant));
+                all.push(Installed { place: CACHE_PLACE, path, door });
+            }
+        }
+    }
+    if !search.privileged {
+        for (place, path) in places::beside_program().into_iter().filter(|(_, path)| path.exists()) {
+            let door = search.open_trusted(&path);
+            all.push(Installed { place, path, door });
+        }
+    }
+    all
 }
 
-/// Opens a file by its absolute path.
-fn open_plain(path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
-    // A path without a slash goes through the loader's search path, a relative one through the working directory.
-    if !path.is_absolute() {
-        return Err(Refusal::NotAbsolute);
+const VARIABLE_PLACE: &str = "the environment variable INFER_LLAMA_LIBRARY";
+const CACHE_PLACE: &str = "the cache";
+
+/// What holds for every place of one search.
+struct Search<'o> {
+    options: &'o LoadOptions,
+    privileged: bool,
+    /// The folder of the pinned commit in the cache.
+    cache: Option<PathBuf>,
+}
+
+impl<'o> Search<'o> {
+    /// … and why there is no cache, where there is none.
+    fn new(options: &'o LoadOptions) -> (Self, Option<Refusal>) {
+        let privileged = places::privileged();
+        let root = match &options.cache {
+            // A cache given in code is the program's own word; everything else about it comes from the environment.
+            Some(root) if root.is_absolute() => Ok(root.clone()),
+            Some(_) => Err(Refusal::NotAbsolute),
+            None if privileged => Err(Refusal::Privileged),
+            None => places::cache_root(),
+        };
+        let (cache, no_cache) = match root {
+            Ok(root) => (Some(root.join("llama").join(COMMIT)), None),
+            Err(refusal) => (None, Some(refusal)),
+        };
+        (Self { options, privileged, cache }, no_cache)
     }
-    // The loader's own words for this are less clear, and a folder or a pipe must not reach it.
-    let metadata = std::fs::metadata(path).map_err(Refusal::Unreadable)?;
-    if !metadata.is_file() {
-        return Err(Refusal::NotALibrary("it is not a regular file".to_owned()));
+
+    fn variant(&self) -> Option<&'o str> {
+        self.options.variant.as_deref()
     }
-    open_library(path.as_os_str(), variant)
+
+    /// The path in the environment, where there is one; as an error where it is not to be followed.
+    fn variable(&self) -> Result<Option<PathBuf>, PathBuf> {
+        let path = std::env::var_os(LIBRARY_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match path {
+            Some(path) if self.privileged => Err(path),
+            path => Ok(path),
+        }
+    }
+
+    /// Opens a file that nobody but this user and root can have put there.
+    fn open_trusted(&self, path: &Path) -> Result<Api, Refusal> {
+        places::trusted(path)?;
+        self.open_plain(path)
+    }
+
+    /// Opens a file by its absolute path.
+    fn open_plain(&self, path: &Path) -> Result<Api, Refusal> {
+        // A path without a slash goes through the loader's search path, a relative one through the working directory.
+        if !path.is_absolute() {
+            return Err(Refusal::NotAbsolute);
+        }
+        // The loader's own words for this are less clear, and a folder or a pipe must not reach it.
+        let metadata = std::fs::metadata(path).map_err(Refusal::Unreadable)?;
+        if !metadata.is_file() {
+            return Err(Refusal::NotALibrary("it is not a regular file".to_owned()));
+        }
+        self.open(path, None, &metadata, self.variant())
+    }
+
+    /// Opens a file that has its hash beside it.
+    fn open_cached(&self, path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
+        let checked = verified::check(path)?;
+        // Between hashing and loading the path may come to name another file, so that it is the open file that is loaded.
+        self.open(path, Some(&checked.file), &checked.metadata, variant)
+    }
+
+    /// Tries the library in a child process, and opens it in this one.
+    fn open(
+        &self,
+        path: &Path,
+        file: Option<&std::fs::File>,
+        metadata: &Metadata,
+        variant: Option<&str>,
+    ) -> Result<Api, Refusal> {
+        let identity = probe::Identity::of(metadata);
+        let cache = self.cache.as_ref().map(|commit| commit.join(DEFAULT_VARIANT));
+        probe::library(&self.options.probe, path, file, &identity, cache.as_deref())?;
+        let api = match file {
+            Some(file) => open_library(&verified::name_of(file, path), variant),
+            None => open_library(path.as_os_str(), variant),
+        }?;
+        identity.remember();
+        Ok(api)
+    }
 }
 
 /// Opens what the loader knows by `name`, and keeps it for ever if it is the right door.
@@ -169,6 +237,17 @@ fn open_library(name: &OsStr, variant: Option<&str>) -> Result<Api, Refusal> {
     // Closing it would pull the code from under ggml's threads, thread-local destructors and exit handlers: it stays, table and all.
     std::mem::forget(library);
     Ok(api)
+}
+
+/// Where a library is not there, and those of other variants are, they are named.
+fn in_view_of(refusal: Refusal, commit: &Path) -> Refusal {
+    match refusal {
+        Refusal::Unreadable(error) if error.kind() == std::io::ErrorKind::NotFound => match places::variants(commit) {
+            variants if variants.is_empty() => Refusal::Unreadable(error),
+            variants => Refusal::OtherVariants(variants),
+        },
+        other => other,
+    }
 }
 
 /// The message and its sources: the loader's own words are among the latter.

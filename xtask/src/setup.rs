@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use build_support::cache::Installed;
-use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, NAMES};
+use build_support::choose::Variant;
+use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, LLAMA_VARIANT, NAMES};
 use build_support::{Host, fixtures, setup};
 use clap::ValueEnum;
 
@@ -19,6 +20,10 @@ pub(crate) struct Arguments {
     /// Only these (several: --only llama --only smollm2); all but libclang by default.
     #[arg(long, value_enum)]
     only: Vec<Thing>,
+
+    /// How llama.cpp is built: cpu, vulkan, cuda or metal. Each has a place of its own, beside the others.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<Variant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,7 +46,9 @@ pub(crate) const ALL: &[Thing] = &[Thing::Smollm2, Thing::Vocabularies, Thing::S
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let things = if arguments.only.is_empty() { ALL } else { &arguments.only };
     let begin = Instant::now();
-    if ensure(host, things)? {
+    let env = Env::from_process();
+    let env = arguments.variant.map_or(env.clone(), |variant| env.with(LLAMA_VARIANT, variant.name()));
+    if ensure_in(host, things, &env)? {
         eprintln!("set up in {:.0} s", begin.elapsed().as_secs_f64());
     } else {
         eprintln!("everything is there: nothing was fetched or built");
@@ -51,7 +58,12 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
 
 /// Brings `things`, and says whether any of it had to be brought.
 pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
-    let (env, mut terminal) = (Env::from_process(), Terminal::default());
+    ensure_in(host, things, &Env::from_process())
+}
+
+/// [`ensure`], in another environment than this process's.
+pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool> {
+    let mut terminal = Terminal::default();
     let own_library = env.path(LLAMA_PREFIX).is_some() || env.switch(LLAMA_SYSTEM)? == Some(true);
     let mut fresh = false;
     for thing in things {
@@ -60,11 +72,11 @@ pub(crate) fn ensure(host: &Host, things: &[Thing]) -> Result<bool> {
             continue;
         }
         let Installed { fresh: made, .. } = match thing {
-            Thing::Llama => setup::llama(host, &env, &mut terminal)?,
-            Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], &env, &mut terminal)?,
-            Thing::Vocabularies => setup::fixture("vocabularies", &env, &mut terminal)?,
-            Thing::Source => setup::source(&env, &mut terminal)?,
-            Thing::Libclang => setup::tool("libclang", &env, &mut terminal)?,
+            Thing::Llama => setup::llama(host, env, &mut terminal)?,
+            Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], env, &mut terminal)?,
+            Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?,
+            Thing::Source => setup::source(env, &mut terminal)?,
+            Thing::Libclang => setup::tool("libclang", env, &mut terminal)?,
         };
         fresh |= made;
     }

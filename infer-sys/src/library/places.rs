@@ -47,6 +47,18 @@ pub(super) fn is_variant(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
+/// The variants there are in the folder of one commit, by name.
+pub(super) fn variants(commit: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(commit).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().join(FILE_NAME).exists())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_variant(name))
+        .collect();
+    names.sort();
+    names
+}
+
 /// The cache folder, from the environment.
 pub(super) fn cache_root() -> Result<PathBuf, Refusal> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

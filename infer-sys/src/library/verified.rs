@@ -1,24 +1,29 @@
-//! A library from the cache: its bytes must be those whose hash lies beside it.
+//! A file from the cache: its bytes must be those whose hash lies beside it.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{open_library, places};
+use super::places;
 use crate::Refusal;
-use crate::llama::Api;
 
-/// What is appended to the library's name to name the file with its hash.
+/// What is appended to a file's name to name the file with its hash.
 const HASH_SUFFIX: &str = ".sha256";
 
 /// A hash file is a line; whatever is longer is something else.
 const HASH_FILE_MAX: u64 = 4096;
 
+/// An open file with the bytes it should have.
+pub(super) struct Checked {
+    pub(super) file: File,
+    pub(super) metadata: Metadata,
+}
+
 /// Opens a file whose sha256 must be the one in the file of the same name with `.sha256` at its end.
-pub(super) fn open(path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
+pub(super) fn check(path: &Path) -> Result<Checked, Refusal> {
     let mut file = open_file(path).map_err(Refusal::Unreadable)?;
     let metadata = file.metadata().map_err(Refusal::Unreadable)?;
     if !metadata.is_file() {
@@ -32,8 +37,12 @@ pub(super) fn open(path: &Path, variant: Option<&str>) -> Result<Api, Refusal> {
     if wanted != found {
         return Err(Refusal::WrongHash { wanted, found });
     }
-    // Between hashing and loading the path may come to name another file, so that it is the open file that is loaded.
-    open_library(&name_of(&file, path), variant)
+    Ok(Checked { file, metadata })
+}
+
+/// Is there a file with a hash beside this one?
+pub(super) fn has_hash(path: &Path) -> bool {
+    hash_file(path).symlink_metadata().is_ok()
 }
 
 /// Opens for reading. Where there is no way to load an open file, nobody may write or replace it while it is open.
@@ -55,12 +64,25 @@ fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// A path that leads to this very file, whatever its own path leads to by now.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn path_of(file: &File, _path: &Path) -> OsString {
+    use std::os::fd::AsRawFd;
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+}
+
+/// The path of this file: on Windows the open file keeps others from changing it; elsewhere only its owner could.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn path_of(_file: &File, path: &Path) -> OsString {
+    path.as_os_str().to_owned()
+}
+
 /// A name by which the loader finds this very file.
 ///
 /// glibc takes a name it has seen for the library it had then, and numbers of closed files are used again: so each name is
 /// written in a way of its own, with a running number in how the slashes are doubled.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn name_of(file: &File, _path: &Path) -> OsString {
+pub(super) fn name_of(file: &File, _path: &Path) -> OsString {
     use std::os::fd::AsRawFd;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -74,17 +96,22 @@ fn name_of(file: &File, _path: &Path) -> OsString {
     name.into()
 }
 
-/// A name by which the loader finds this file: its path. On Windows the open file keeps others from changing it; elsewhere only its owner could.
+/// A name by which the loader finds this file: its path.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn name_of(_file: &File, path: &Path) -> OsString {
+pub(super) fn name_of(_file: &File, path: &Path) -> OsString {
     path.as_os_str().to_owned()
 }
 
-/// The first word of the file beside the library.
-fn written_hash(path: &Path) -> Result<String, Refusal> {
+/// The file with the hash of another.
+fn hash_file(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(HASH_SUFFIX);
-    let path = PathBuf::from(name);
+    PathBuf::from(name)
+}
+
+/// The first word of the file beside a file.
+fn written_hash(path: &Path) -> Result<String, Refusal> {
+    let path = hash_file(path);
     let no_hash = |why: &dyn std::fmt::Display| Refusal::NoHash(format!("{}: {why}", path.display()));
 
     let file = open_file(&path).map_err(|error| no_hash(&error))?;

@@ -34,13 +34,7 @@ pub(crate) fn check(open: impl Fn(u32) -> *const infer_llama_table, variant: Opt
     let size = unsafe { (*table).size };
     // SAFETY: as above, for the second number.
     let found = unsafe { (*table).version };
-    if found != version {
-        return Err(Refusal::Version { wanted: version, found });
-    }
-    let known = size_u32::<infer_llama_table>();
-    if size != known {
-        return Err(Refusal::TableSize { wanted: known, found: size });
-    }
+    shape(found, size)?;
     // SAFETY: it is aligned, has the size and the version of the type, lives for ever, and is never written again.
     let table: &'static infer_llama_table = unsafe { &*table };
 
@@ -63,6 +57,18 @@ pub(crate) fn check(open: impl Fn(u32) -> *const infer_llama_table, variant: Opt
         return Err(Refusal::Entry(name));
     }
     Ok(Api { table })
+}
+
+/// Compares the first two numbers of a table: what may be known of it before anything else is.
+pub(crate) fn shape(version: u32, size: u32) -> Result<(), Refusal> {
+    if version != INFER_LLAMA_DOOR_VERSION {
+        return Err(Refusal::Version { wanted: INFER_LLAMA_DOOR_VERSION, found: version });
+    }
+    let known = size_u32::<infer_llama_table>();
+    if size != known {
+        return Err(Refusal::TableSize { wanted: known, found: size });
+    }
+    Ok(())
 }
 
 /// Name, our size and the door's size of every struct that crosses.

@@ -86,6 +86,14 @@ impl Api {
         crate::library::load(options)
     }
 
+    /// Every library that is there, each with its door or with what is wrong with it: those that [`load`](Self::load) could find, by the same rules,
+    /// whatever their variant.
+    #[cfg(feature = "llama-load")]
+    #[must_use]
+    pub fn installed(options: &crate::LoadOptions) -> Vec<crate::Installed> {
+        crate::library::installed(options)
+    }
+
     /// A door made of any table, checked like the others.
     ///
     /// # Safety

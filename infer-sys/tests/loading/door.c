@@ -1,8 +1,12 @@
 /* A library with the shape of a door and nothing behind it. What the test wants wrong about it is defined on the command line. */
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 struct table {
     uint32_t     size;
@@ -16,11 +20,29 @@ struct table {
     void (*entries[ENTRIES])(void);
 };
 
-static void nothing(void) {}
+/* OK, for those entries that have a status. */
+static int32_t nothing(void) { return 0; }
+
+struct error {
+    int32_t code;
+    char    message[1024];
+};
+
+/* The first entry starts the library. */
+static int32_t start(struct error * error) {
+    (void) error;
+#ifdef ON_START
+    ON_START;
+#endif
+    return 0;
+}
 
 /* Shows that the library was let in at all. */
 __attribute__((constructor)) static void loaded(void) {
     fprintf(stderr, "loaded %s\n", VARIANT);
+#ifdef ON_LOAD
+    ON_LOAD;
+#endif
 }
 
 #ifdef NO_DOOR
@@ -31,9 +53,7 @@ static struct table table;
 
 #ifdef SHORT
 /* A table whose memory ends where it says it ends. */
-#    include <string.h>
 #    include <sys/mman.h>
-#    include <unistd.h>
 static const void * short_table(void) {
     const size_t page = (size_t) sysconf(_SC_PAGESIZE);
     char * pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -68,8 +88,9 @@ const void * infer_llama_api(uint32_t version) {
         table.sizes[i] = sizes[i];
     }
     for (int i = 0; i < ENTRIES; ++i) {
-        table.entries[i] = nothing;
+        table.entries[i] = (void (*)(void)) nothing;
     }
+    table.entries[0] = (void (*)(void)) start;
 #    ifdef MISSING_ENTRY
     table.entries[MISSING_ENTRY] = NULL;
 #    endif

@@ -102,7 +102,12 @@ pub(crate) fn put_into_cache(cache: &Path, variant: &str, library: &Path) -> Pat
     let path = in_cache(cache, variant);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::copy(library, &path).unwrap();
-    let digest: String = Sha256::digest(fs::read(&path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
-    fs::write(hash_file(&path), format!("{digest}  {FILE_NAME}\n")).unwrap();
+    write_hash(&path);
     path
+}
+
+/// Writes a file's hash beside it.
+pub(crate) fn write_hash(path: &Path) {
+    let digest: String = Sha256::digest(fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect();
+    fs::write(hash_file(path), format!("{digest}  {}\n", path.file_name().unwrap().display())).unwrap();
 }

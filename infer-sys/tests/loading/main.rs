@@ -4,6 +4,7 @@
 
 mod library;
 mod probe;
+mod probing;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -196,6 +197,7 @@ fn a_variant_is_a_name_and_leads_nowhere_else() {
     let right = Door::default().build(&folder.path().join("right.so"));
     library::put_into_cache(&cache, "test", &right);
     assert_eq!(Probe::new().cache(&cache).variant("test").run().answer(), "served: test");
+    Probe::new().cache(&cache).run().refuses(&["not there; there are libraries of other variants", ": test"]);
     for variant in ["../test", "/", "", ".", "a/b", "Test"] {
         Probe::new().cache(&cache).variant(variant).run().refuses(&["is not a variant"]);
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use infer_sys::LoadOptions;
 use infer_sys::llama::Api;
@@ -15,6 +16,8 @@ const TASK: &str = "LOADING_TASK";
 const LIST: &str = "LOADING_LIST";
 const CACHE: &str = "LOADING_CACHE";
 const VARIANT: &str = "LOADING_VARIANT";
+const PROBE: &str = "LOADING_PROBE";
+const SECONDS: &str = "LOADING_SECONDS";
 
 /// What a child is to load.
 pub(crate) struct Probe {
@@ -71,6 +74,16 @@ impl Probe {
 
     pub(crate) fn variant(self, variant: &str) -> Self {
         self.env(VARIANT, variant)
+    }
+
+    /// Whether the library must be tried in a child of the child's first, or must not.
+    pub(crate) fn probed(self, probed: bool) -> Self {
+        self.env(PROBE, if probed { "always" } else { "never" })
+    }
+
+    /// How long that may take.
+    pub(crate) fn seconds(self, seconds: u64) -> Self {
+        self.env(SECONDS, seconds.to_string())
     }
 
     pub(crate) fn path(self, path: &Path) -> Self {
@@ -159,6 +172,12 @@ pub(crate) fn probe() {
     }
     if let Ok(variant) = std::env::var(VARIANT) {
         options = options.with_variant(variant);
+    }
+    if let Ok(probed) = std::env::var(PROBE) {
+        options = options.with_probe(probed == "always");
+    }
+    if let Ok(seconds) = std::env::var(SECONDS) {
+        options = options.with_probe_time(Duration::from_secs(seconds.parse().unwrap()));
     }
     let list = std::env::var(LIST).unwrap_or_default();
     let list: Vec<&str> = list.split('\n').collect();
