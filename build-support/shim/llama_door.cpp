@@ -9,6 +9,7 @@
 #include "llama_door_contexts.h"
 #include "llama_door_layout.h"
 #include "llama_door_models.h"
+#include "llama_door_sampler.h"
 #include "llama_door_wall.h"
 
 #include <cstdio>
@@ -200,6 +201,13 @@ const struct infer_llama_table * infer_llama_api(uint32_t version) {
         t.adapter_meta_key       = door_adapter_meta_key;
         t.adapter_meta_val       = door_adapter_meta_val;
         t.adapters_set           = door_adapters_set;
+        t.adapter_load_from_fd   = door_adapter_load_from_fd;
+
+        t.sampler_new            = door_sampler_new;
+        t.sampler_free           = door_sampler_free;
+        t.sampler_attach         = door_sampler_attach;
+        t.sampler_inputs         = door_sampler_inputs;
+        t.sampled                = door_sampled;
         return t;
     }();
     return &table;

@@ -10,7 +10,7 @@
 //   when the status is INFER_LLAMA_OK; `INFER_LLAMA_TOO_SMALL` writes the wanted length too.
 // - Where llama.cpp would abort, read out of bounds or crash on an argument, and that can be seen cheaply, the argument is checked and the
 //   status is INFER_LLAMA_ARGUMENT. What cannot be seen from here is said at the entry.
-// - A model, context, adapter, threadpool or vocabulary pointer must be one this table returned and not yet freed. A
+// - A model, context, adapter, sampler, threadpool or vocabulary pointer must be one this table returned and not yet freed. A
 //   vocabulary, and every string got from a model, lives as long as the model. A context must not outlive its model, an adapter
 //   neither.
 // - A context is used by one thread at a time; it may move between threads. A model is immutable once loaded and may be read from several
@@ -146,6 +146,9 @@ typedef struct infer_llama_memory {
     uint64_t     context;
     uint64_t     compute;
 } infer_llama_memory;
+
+// A way to draw tokens where the logits are computed.
+typedef struct infer_llama_sampler infer_llama_sampler;
 
 typedef void (*infer_llama_fatal_callback)(const char * message);
 
@@ -315,6 +318,26 @@ typedef struct infer_llama_table {
     // The set for the passes to come; n 0: none. All must belong to the context's model.
     int32_t (*adapters_set)(struct llama_context * context, struct llama_adapter_lora * const * adapters, const float * scales, size_t n,
                             infer_llama_error * error);
+    // As model_load_from_fd: from the start of the file; the descriptor stays the caller's, its position is moved.
+    int32_t (*adapter_load_from_fd)(struct llama_model * model, int32_t fd, struct llama_adapter_lora ** out, infer_llama_error * error);
+
+    // ---- sampling in the graph: [EXPERIMENTAL] in llama.cpp ----
+
+    // A sampler for one attachment. Its shape is part of the graph: the largest logit (`greedy`), or a draw by temperature from the
+    // tokens that min_p leaves (`min_p`) of the top_k (`candidates` is the largest top_k there may be, 1..=1024; 0: of all).
+    int32_t (*sampler_new)(bool greedy, bool min_p, uint32_t candidates, struct infer_llama_sampler ** out, infer_llama_error * error);
+    // NULL is a no-op. Not while it is attached; a context that is freed lets go of its samplers.
+    void    (*sampler_free)(struct infer_llama_sampler * sampler);
+    // Tokens of `seq` are drawn so from the next pass on; NULL: its logits come out again. The context must have been made with
+    // n_outputs_max_per_seq 1. Every call has the next pass measure its graphs anew. UNSUPPORTED where the device lacks an operation.
+    int32_t (*sampler_attach)(struct llama_context * context, int32_t seq, struct infer_llama_sampler * sampler, infer_llama_error * error);
+    // What the next draw uses: a number in [0, 1), 1 / temperature, ln(min_p), and top_k (1..=candidates; ignored where that is 0). Tokens
+    // stand in the order of their ids, each as wide as its weight. Not during a pass of a context it is attached to.
+    int32_t (*sampler_inputs)(struct infer_llama_sampler * sampler, float uniform, float scale, float least, uint32_t top_k,
+                              infer_llama_error * error);
+    // The token that was drawn at this position of the last batch, and the logarithm of its probability at temperature 1 among all
+    // tokens: not a number, or infinite, where the logits were such. INFER_LLAMA_FAILED where none was drawn.
+    int32_t (*sampled)(struct llama_context * context, int32_t index, int32_t * token, float * logprob, infer_llama_error * error);
 } infer_llama_table;
 
 #if defined(_WIN32)

@@ -328,6 +328,21 @@ static int32_t door_adapter_load(struct llama_model * model, const char * path, 
     });
 }
 
+static int32_t door_adapter_load_from_fd(struct llama_model * model, int32_t fd, struct llama_adapter_lora ** out,
+                                         infer_llama_error * error) {
+    return wall(error, [=] {
+        needed(model, "model");
+        needed(out, "out");
+        // The weights are copied, so the stream can be closed whatever becomes of the load.
+        const File           file    = file_of(fd);
+        llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model, file.get());
+        if (adapter == nullptr) {
+            failed("the adapter could not be loaded");
+        }
+        *out = adapter;
+    });
+}
+
 static void door_adapter_free(struct llama_adapter_lora * adapter) {
     wall(nullptr, [=] { llama_adapter_lora_free(adapter); });
 }

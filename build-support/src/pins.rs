@@ -38,6 +38,7 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door_exit.h", include_str!("../shim/llama_door_exit.h")),
     ("llama_door_layout.h", include_str!("../shim/llama_door_layout.h")),
     ("llama_door_models.h", include_str!("../shim/llama_door_models.h")),
+    ("llama_door_sampler.h", include_str!("../shim/llama_door_sampler.h")),
     ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
 ];
 

@@ -25,9 +25,13 @@
 //! # Ok::<(), infer_core::Error>(())
 //! ```
 //!
+//! Adapters are names: no file is opened, and a sequence that was opened with one has other logits, as of another model, unless
+//! its scale is 0.
+//!
 //! The [`Scripted`] session is not `Send`, as those of native runtimes may not be; a [`ScriptedModel`] is, so it can be
 //! handed to the thread that is to make sessions of it. Everything is deterministic.
 
+mod adapters;
 mod cache;
 mod model;
 mod script;

@@ -71,6 +71,7 @@
 //! crate has no pointers and no C types.
 #![deny(unsafe_code)]
 
+mod adapter;
 mod cells;
 mod convert;
 mod devices;
@@ -87,13 +88,14 @@ mod session;
 mod threads;
 mod tokenizer;
 
+pub use adapter::Adapter;
 pub use devices::{Device, DeviceKind};
 pub use llama::Llama;
 pub use memory::{Available, available_memory};
 pub use model::Model;
 #[cfg(feature = "load")]
 pub use options::LoadOptions;
-pub use options::{KvLayout, KvType, LoadMode, ModelOptions, SessionOptions};
+pub use options::{KvLayout, KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions};
 pub use session::Session;
 pub use threads::available_threads;
 pub use tokenizer::Tokenizer;

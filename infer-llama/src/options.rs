@@ -1,6 +1,7 @@
 //! What can be chosen when a library, a model or a session is opened.
 
-use infer_core::SessionOptions as CommonOptions;
+use crate::Adapter;
+use infer_core::{AdapterSource, SessionOptions as CommonOptions};
 
 /// Where the shared library is looked for.
 #[cfg(feature = "load")]
@@ -153,6 +154,20 @@ pub struct SessionOptions {
     /// Compute attention without storing the scores; `None` where the library knows it to be good. Values of
     /// [`KvType::Q8_0`] need it.
     pub flash_attention: Option<bool>,
+    /// Adapters that are loaded already, beside those that are named by path in [`common`](Self::common).
+    pub adapters: Vec<LoadedAdapter>,
+}
+
+/// An adapter that is loaded, with what a session calls it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct LoadedAdapter {
+    /// What sequences call it.
+    pub name: String,
+    /// The adapter: of the model that the session is made of.
+    pub adapter: Adapter,
+    /// How strongly it counts: 1 is as it was trained.
+    pub scale: f32,
 }
 
 /// How the cells of several sequences lie in memory.
@@ -222,6 +237,20 @@ impl SessionOptions {
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.common = self.common.with_threads(threads);
+        self
+    }
+
+    /// Adds an adapter (LoRA) that sequences can be [opened](infer_core::OpenOptions::adapter) with, from a file.
+    #[must_use]
+    pub fn with_adapter(mut self, source: AdapterSource) -> Self {
+        self.common = self.common.with_adapter(source);
+        self
+    }
+
+    /// Adds an adapter that is loaded already: what several sessions use need not be loaded by each.
+    #[must_use]
+    pub fn with_loaded_adapter(mut self, name: impl Into<String>, adapter: &Adapter, scale: f32) -> Self {
+        self.adapters.push(LoadedAdapter { name: name.into(), adapter: adapter.clone(), scale });
         self
     }
 

@@ -1,15 +1,16 @@
 //! A model at work.
 
+mod adapters;
 mod cut;
 mod open;
 mod pass;
 mod results;
 
-use self::{cut::vacate, pass::Damage, results::Results};
+use self::{adapters::Adapters, cut::vacate, pass::Damage, results::Results};
 use crate::{Model, cells::Cells, raw};
 use infer_core::{
-    Batch, Capabilities, Error, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Slots,
-    Token, Usage, sampling::Sampler,
+    Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Slots, Token,
+    Usage, sampling::Sampler,
 };
 use std::{
     fmt,
@@ -53,6 +54,7 @@ pub struct Session {
     capabilities: Capabilities,
     stop: Arc<AtomicBool>,
     model: Model,
+    adapters: Adapters,
     /// What the last pass brought.
     results: Results,
     /// The places in the batch that logits are computed at: kept for its memory.
@@ -68,6 +70,8 @@ struct Seat {
     /// The tokens it holds: a sampling set later has to know them.
     tokens: Vec<Token>,
     sampler: Option<Sampler>,
+    /// What it is computed with.
+    adapter: Option<usize>,
 }
 
 impl Session {
@@ -130,10 +134,9 @@ impl infer_core::Session for Session {
 
     fn open(&mut self, options: &OpenOptions) -> Result<Sequence> {
         self.begin();
-        if let Some(adapter) = &options.adapter {
-            return Err(Error::invalid_input(format!("no adapter {adapter:?} is loaded")));
-        }
-        let (_, sequence) = self.take_slot()?;
+        let adapter = self.adapter_of(options)?;
+        let (slot, sequence) = self.take_slot()?;
+        self.seat(slot).adapter = adapter;
         Ok(sequence)
     }
 

@@ -1,7 +1,7 @@
 use crate::{
     Error, Model, ModelInfo, Result, Session, SessionOptions, Special, SpecialTokens, Token, TokenFlags, Tokenizer,
     Vocab, VocabKind,
-    testing::{Script, Scripted},
+    testing::{Script, Scripted, adapters::Adapters},
 };
 use std::sync::{
     Arc,
@@ -60,8 +60,8 @@ impl ScriptedModel {
     /// A session as its own type. Same as [`Model::session`] otherwise.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the options ask for no sequence or no batch, or for more
-    /// cells than a `u32` counts.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the options ask for no sequence or no batch, for more cells than
+    /// a `u32` counts, or for two adapters of one name.
     pub fn scripted(&self, options: &SessionOptions) -> Result<Scripted> {
         let context = options.context.filter(|&context| context > 0).unwrap_or(self.script.context);
         let batch = options.batch.unwrap_or(self.script.batch);
@@ -75,8 +75,9 @@ impl ScriptedModel {
             )));
         }
         let limits = crate::Limits::new(context, batch, sequences as usize, self.info.vocab);
+        let adapters = Adapters::new(&options.adapters)?;
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        Ok(Scripted::new(self.script.clone(), self.info.clone(), limits, cells, number))
+        Ok(Scripted::new(self.script.clone(), self.info.clone(), limits, adapters, cells, number))
     }
 }
 

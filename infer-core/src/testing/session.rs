@@ -4,8 +4,9 @@ use crate::{
     sampling::Sampler,
     testing::{
         Cuts, Fault, Script, Step,
+        adapters::Adapters,
         cache::{Cache, mix},
-        state,
+        state::{self, Saved},
     },
 };
 use std::{
@@ -32,6 +33,9 @@ pub struct Scripted {
     slots: Slots,
     cache: Cache,
     samplers: Box<[Option<Sampler>]>,
+    adapters: Adapters,
+    /// Slot → the adapter its sequence is computed with.
+    adapted: Box<[Option<usize>]>,
     found: Found,
     passes: u64,
     lost: bool,
@@ -55,7 +59,14 @@ struct Found {
 }
 
 impl Scripted {
-    pub(super) fn new(script: Script, info: Arc<ModelInfo>, limits: Limits, cells: usize, number: u64) -> Self {
+    pub(super) fn new(
+        script: Script,
+        info: Arc<ModelInfo>,
+        limits: Limits,
+        adapters: Adapters,
+        cells: usize,
+        number: u64,
+    ) -> Self {
         let mut capabilities = script.capabilities.clone();
         capabilities.truncate = script.cuts == Cuts::Anywhere;
         capabilities.fork = capabilities.truncate;
@@ -66,6 +77,8 @@ impl Scripted {
             slots: Slots::new(u32::try_from(limits.sequences).expect("the model has checked it")),
             cache: Cache::new(limits.sequences, limits.context, cells, script.layout),
             samplers: (0..limits.sequences).map(|_| None).collect(),
+            adapted: (0..limits.sequences).map(|_| None).collect(),
+            adapters,
             found: Found::default(),
             passes: 0,
             lost: false,
@@ -143,17 +156,18 @@ impl Scripted {
     }
 
     fn compute(&mut self, entry: &Entry, tokens: &[Token]) {
-        let Self { script, cache, found, limits, .. } = self;
+        let Self { script, cache, found, limits, adapters, adapted, .. } = self;
         let slot = entry.slot();
+        let seed = adapters.seed(adapted[slot as usize], script.seed);
         for (at, &token) in (entry.start()..).zip(tokens) {
             if entry.want() == Want::Score {
-                let after = Distribution::new(script, cache, slot);
+                let after = Distribution::new(script, cache, slot, seed);
                 found.scores.push(if at == 0 { 0.0 } else { after.logprob(token, limits.vocab) });
             }
-            cache.push(slot, token, script.seed);
+            cache.push(slot, token, seed);
         }
         let (mut logits_row, mut hidden_row) = (Rows::NONE, Rows::NONE);
-        let after = Distribution::new(script, cache, slot);
+        let after = Distribution::new(script, cache, slot, seed);
         match entry.want() {
             Want::Token | Want::Logits => {
                 if entry.want() == Want::Logits {
@@ -263,10 +277,10 @@ impl Session for Scripted {
 
     fn open(&mut self, options: &OpenOptions) -> Result<Sequence> {
         self.begin()?;
-        if let Some(adapter) = &options.adapter {
-            return Err(Error::invalid_input(format!("no adapter `{adapter}` is loaded")));
-        }
-        Ok(self.slots.open()?.1)
+        let adapter = self.adapters.find(options.adapter.as_deref())?;
+        let (slot, seq) = self.slots.open()?;
+        self.adapted[slot as usize] = adapter;
+        Ok(seq)
     }
 
     fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
@@ -274,6 +288,7 @@ impl Session for Scripted {
         let from = self.cut(parent, len)?;
         let (to, seq) = self.slots.open()?;
         self.cache.fork(from, to, len);
+        self.adapted[to as usize] = self.adapted[from as usize];
         self.slots.set_len(to, len);
         Ok(seq)
     }
@@ -316,6 +331,7 @@ impl Session for Scripted {
         self.begin()?;
         self.slots.check(batch, &self.limits, &self.capabilities)?;
         self.check_sampling(batch)?;
+        self.adapters.check(batch.entries().iter().map(|entry| self.adapted[entry.slot() as usize]))?;
         self.cache.check_room(batch.entries().iter().map(|entry| (entry.slot(), entry.range().len())))?;
         self.pass(batch).map_err(|(done, fault)| self.fail(batch, done, fault))?;
         if let Err(error) = self.draw(batch) {
@@ -338,17 +354,21 @@ impl Session for Scripted {
         self.begin()?;
         let slot = self.slots.slot(seq)?;
         self.check_save()?;
-        state::write(to, self.script.seed, self.cache.tokens(slot))
+        let adapter = self.adapters.name(self.adapted[slot as usize]);
+        state::write(to, self.script.seed, adapter, self.cache.tokens(slot))
     }
 
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         self.begin()?;
         self.check_save()?;
-        let tokens = state::read(from, self.script.seed, &self.limits)?;
+        let Saved { adapter, tokens } = state::read(from, self.script.seed, &self.limits)?;
+        let adapter = self.adapters.find(adapter.as_deref())?;
         let (slot, seq) = self.slots.open()?; // on an error below `seq` is dropped, and the slot comes back by itself
         self.cache.check_room(std::iter::once((slot, tokens.len())))?;
+        self.adapted[slot as usize] = adapter;
+        let seed = self.adapters.seed(adapter, self.script.seed);
         for &token in &tokens {
-            self.cache.push(slot, token, self.script.seed);
+            self.cache.push(slot, token, seed);
         }
         self.slots.set_len(slot, tokens.len());
         Ok(seq)
@@ -376,10 +396,10 @@ struct Distribution {
 }
 
 impl Distribution {
-    fn new(script: &Script, cache: &Cache, slot: u32) -> Self {
+    fn new(script: &Script, cache: &Cache, slot: u32, seed: u64) -> Self {
         let held = cache.tokens(slot);
         Self {
-            digest: cache.digest(slot, held.len(), script.seed),
+            digest: cache.digest(slot, held.len(), seed),
             said: script.lines.iter().find_map(|line| line.next(held.clone())),
         }
     }

@@ -2,6 +2,7 @@
 //! and results depend on the tokens of a sequence alone.
 
 mod a_pass;
+mod adapters;
 mod cells;
 mod misuse;
 mod models_that_cannot_go_back;

@@ -53,6 +53,8 @@ impl DType {
     pub const F16: Self = Self(1);
     /// 16-bit floats with the exponent of 32-bit ones.
     pub const BF16: Self = Self(30);
+    /// 4-bit floats in blocks of 64, with scales beside the tensor.
+    pub const NVFP4: Self = Self(40);
     /// 32-bit integers: tables, never weights.
     pub const I32: Self = Self(26);
 

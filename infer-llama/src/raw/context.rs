@@ -1,6 +1,6 @@
 //! The owner of a `llama_context`, with its threads.
 
-use super::{Batch, Fresh, Model, call, callback::on_abort};
+use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
     GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
@@ -17,15 +17,17 @@ use std::{
 
 /// A context: the keys and values of some sequences, and the memory to compute in.
 pub(crate) struct Context {
-    ptr: NonNull<llama_context>,
+    pub(super) ptr: NonNull<llama_context>,
     /// Without one, llama.cpp starts and ends its threads in every pass.
     pool: Option<NonNull<ggml_threadpool>>,
     rows: Rows,
     shape: Shape,
     /// Polled by the library while it computes: lives as long as `ptr`, which `drop` frees first.
     _stop: Arc<AtomicBool>,
+    /// Those that it may have set, all of `model`: freed after the context.
+    pub(super) adapters: Vec<Arc<Adapter>>,
     /// Freed after the context, as `llama_door.h` asks.
-    model: Arc<Model>,
+    pub(super) model: Arc<Model>,
 }
 
 // SAFETY: `llama_door.h`: "A context is used by one thread at a time; it may move between threads". One thread at a time is
@@ -100,8 +102,18 @@ impl Rows {
 }
 
 impl Context {
-    /// Makes a context. While it is raised, `stop` ends a pass.
-    pub(crate) fn new(model: Arc<Model>, params: ContextParams, stop: Arc<AtomicBool>) -> Result<Self> {
+    /// Makes a context that can compute with these adapters of the model. While it is raised, `stop` ends a pass.
+    pub(crate) fn new(
+        model: Arc<Model>,
+        params: ContextParams,
+        adapters: Vec<Arc<Adapter>>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        if !adapters.iter().all(|adapter| adapter.is_of(&model)) {
+            return Err(Error::invalid_input(
+                "an adapter was loaded for another model, or for another opening of this one",
+            ));
+        }
         let mut raw = default_params(&model);
         raw.n_ctx = params.cells;
         raw.n_batch = params.batch;
@@ -126,6 +138,7 @@ impl Context {
         // SAFETY: what was made and nobody owns yet is freed once, while the model lives.
         let mut fresh = Fresh::new(|context| unsafe { api.context_free(context) });
         {
+            let _shared = model.shared()?;
             let _alone = Alone::with(&model)?;
             let (model, raw, out) = (model.ptr.as_ptr(), &raw const raw, fresh.place());
             // SAFETY: the model lives, the parameters are the library's own with numbers put in, `out` is a valid place. No
@@ -136,7 +149,7 @@ impl Context {
         // From here on `drop` frees it.
         let none =
             Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
-        let mut context = Self { ptr, pool: None, rows: Rows::NONE, shape: none, _stop: stop, model };
+        let mut context = Self { ptr, pool: None, rows: Rows::NONE, shape: none, _stop: stop, adapters, model };
         context.shape = context.ask_shape()?;
         if params.threads > 1 {
             context.attach_threads(params.threads)?;
@@ -148,9 +161,16 @@ impl Context {
         self.shape
     }
 
+    /// Whether a pass may begin on this thread, which is refused to who is told what is logged while an adapter is loaded.
+    pub(crate) fn may_decode(&self) -> Result<()> {
+        self.model.may_share()
+    }
+
     /// Runs one pass over what the batch holds.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Pass> {
         self.rows = Rows::NONE;
+        let model = self.model.clone();
+        let _shared = model.shared()?;
         let mut result = 0;
         let (api, context, batch) = (self.model.door.api, self.ptr.as_ptr(), batch.as_c());
         let (batch, out) = (&raw const batch, &raw mut result);
@@ -252,8 +272,13 @@ impl Context {
         Ok(usize::try_from(first).ok())
     }
 
+    /// Rows end with every other call.
+    pub(super) fn forget_rows(&mut self) {
+        self.rows = Rows::NONE;
+    }
+
     /// A sequence id that this context has.
-    fn sequence(&self, sequence: u32) -> Result<i32> {
+    pub(super) fn sequence(&self, sequence: u32) -> Result<i32> {
         let known = sequence < self.shape.sequences;
         i32::try_from(sequence).ok().filter(|_| known).ok_or_else(|| {
             Error::new(

@@ -4,14 +4,17 @@
 //! [`Result`](infer_core::Result) that carries what was logged meanwhile. What is asked of a caller in `llama_door.h` is
 //! established here or by the types: nothing in this module trusts the crate's other modules with memory safety.
 
+mod adapter;
 mod api;
 mod batch;
 mod callback;
 mod context;
 mod global;
 mod model;
+mod turns;
 mod vocab;
 
+pub(crate) use adapter::Adapter;
 pub(crate) use api::Door;
 pub(crate) use batch::Batch;
 pub(crate) use callback::Progress;

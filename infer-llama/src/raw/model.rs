@@ -1,6 +1,6 @@
 //! The owner of a `llama_model`.
 
-use super::{Door, Fresh, Progress, call, callback::on_progress};
+use super::{Door, Fresh, Progress, call, callback::on_progress, turns::Turns};
 use infer_core::Result;
 use infer_sys::llama::bindings::{
     LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, infer_llama_model_info, llama_load_mode,
@@ -19,14 +19,16 @@ pub(crate) struct Model {
     pub(super) ptr: NonNull<llama_model>,
     /// Held while a context is made.
     pub(super) making: Mutex<()>,
+    pub(super) turns: Turns,
 }
 
 // SAFETY: a model belongs to no thread: `llama_door.h` asks only that objects are not freed twice or while in use, which the
 // one owner behind an `Arc` sees to.
 unsafe impl Send for Model {}
 // SAFETY: `llama_door.h`: "A model is immutable once loaded and may be read from several threads at once"; all that `&Model`
-// gives access to is reading entries, and making contexts, which is serialised by `making` and changes the model only when a
-// RoPE scale is asked for, which `ContextParams` cannot do.
+// gives access to is reading entries, making contexts, which is serialised by `making` and changes the model only when a
+// RoPE scale is asked for, which `ContextParams` cannot do, and loading and freeing adapters, which `turns` keeps apart from passes and
+// from making contexts.
 unsafe impl Sync for Model {}
 
 /// Where a model comes from.
@@ -107,7 +109,7 @@ impl Model {
                 unsafe { door.api.model_load_from_fd(fd, raw, out, error) }
             }
         })?;
-        Ok(Arc::new(Self { door, ptr: fresh.take(), making: Mutex::new(()) }))
+        Ok(Arc::new(Self { door, ptr: fresh.take(), making: Mutex::new(()), turns: Turns::default() }))
     }
 
     pub(crate) fn door(&self) -> Door {
@@ -131,7 +133,9 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from a load and is freed once, here. Contexts hold an `Arc` of this, so none is left; neither
+        // Adapters that were dropped during a pass whose context outlived them.
+        self.free_dropped();
+        // SAFETY: the pointer came from a load and is freed once, here. Contexts and adapters hold an `Arc` of this, so none is left; neither
         // is a vocabulary pointer, which is only ever taken out for one call.
         unsafe { self.door.api.model_free(self.ptr.as_ptr()) };
     }

@@ -19,6 +19,7 @@ impl Session {
         let tokens = std::mem::take(&mut self.seat(from).tokens);
         self.seat(to).tokens.extend_from_slice(&tokens[..len]);
         self.seat(from).tokens = tokens;
+        self.seat(to).adapter = self.seat(from).adapter;
         self.slots.set_len(to, len);
         Ok(child)
     }
@@ -90,7 +91,7 @@ impl Session {
     }
 }
 
-/// Empties a slot: cells, tokens, sampling.
+/// Empties a slot: cells, tokens, sampling, adapter.
 pub(super) fn vacate(context: &mut raw::Context, seats: &mut [Seat], cells: &mut Cells, slot: u32) {
     // Removing all of a sequence always works; if it did not, its cells would be missing and nothing would be wrong.
     if let Err(error) = context.remove(slot, 0) {
@@ -100,4 +101,5 @@ pub(super) fn vacate(context: &mut raw::Context, seats: &mut [Seat], cells: &mut
     let seat = &mut seats[slot as usize];
     seat.tokens.clear();
     seat.sampler = None;
+    seat.adapter = None;
 }

@@ -1,6 +1,6 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
-use super::{Results, Seat, Session};
+use super::{Adapters, Results, Seat, Session};
 use crate::{
     KvLayout, Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
@@ -21,14 +21,11 @@ const MICRO_BATCH: usize = 512;
 impl Session {
     pub(crate) fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
         check_model(model)?;
-        if let Some(adapter) = options.common.adapters.first() {
-            let message = format!("adapter {:?}: this backend takes no adapters yet", adapter.name);
-            return Err(Error::unsupported(message).with_backend(BACKEND));
-        }
         let plan = Plan::new(model, options)?;
         plan.check_memory(model)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let context = raw::Context::new(model.raw().clone(), plan.params, stop.clone())?;
+        let (adapters, loaded) = Adapters::load(model, options)?;
+        let context = raw::Context::new(model.raw().clone(), plan.params, loaded, stop.clone())?;
         let shape = context.shape();
         if !shape.has_memory || !shape.is_causal {
             let message = "this model does not go from one token to the next: it has no session";
@@ -55,6 +52,7 @@ impl Session {
             capabilities,
             stop,
             model: model.clone(),
+            adapters,
             results: Results::with_capacity(sequences as usize),
             places: Vec::with_capacity(sequences as usize),
             running: Vec::with_capacity(sequences as usize),

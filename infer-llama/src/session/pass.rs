@@ -17,6 +17,9 @@ impl Session {
                 "entry {index} of the batch wants a token, and no sampling was set for its sequence"
             )));
         }
+        self.context.may_decode()?;
+        let adapter = self.adapter_for(batch)?;
+        self.set_adapter(adapter)?;
         self.fill(batch);
         if let Err((error, damage)) = self.run() {
             self.take_back(damage);

@@ -715,6 +715,11 @@ impl Default for infer_llama_memory {
         }
     }
 }
+#[repr(C)]
+#[derive(Debug)]
+pub struct infer_llama_sampler {
+    _unused: [u8; 0],
+}
 pub type infer_llama_fatal_callback = ::core::option::Option<unsafe extern "C" fn(message: *const ::core::ffi::c_char)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1118,6 +1123,51 @@ pub struct infer_llama_table {
             adapters: *const *mut llama_adapter_lora,
             scales: *const f32,
             n: usize,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub adapter_load_from_fd: ::core::option::Option<
+        unsafe extern "C" fn(
+            model: *mut llama_model,
+            fd: i32,
+            out: *mut *mut llama_adapter_lora,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub sampler_new: ::core::option::Option<
+        unsafe extern "C" fn(
+            greedy: bool,
+            min_p: bool,
+            candidates: u32,
+            out: *mut *mut infer_llama_sampler,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub sampler_free: ::core::option::Option<unsafe extern "C" fn(sampler: *mut infer_llama_sampler)>,
+    pub sampler_attach: ::core::option::Option<
+        unsafe extern "C" fn(
+            context: *mut llama_context,
+            seq: i32,
+            sampler: *mut infer_llama_sampler,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub sampler_inputs: ::core::option::Option<
+        unsafe extern "C" fn(
+            sampler: *mut infer_llama_sampler,
+            uniform: f32,
+            scale: f32,
+            least: f32,
+            top_k: u32,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub sampled: ::core::option::Option<
+        unsafe extern "C" fn(
+            context: *mut llama_context,
+            index: i32,
+            token: *mut i32,
+            logprob: *mut f32,
             error: *mut infer_llama_error,
         ) -> i32,
     >,

@@ -433,6 +433,53 @@ entries! {
         n: usize,
         error: *mut infer_llama_error,
     ) -> i32;
+
+    /// Loads a LoRA adapter for a model from an open file.
+    fn adapter_load_from_fd(
+        model: *mut llama_model,
+        fd: i32,
+        out: *mut *mut llama_adapter_lora,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// A way to draw tokens in the graph.
+    fn sampler_new(
+        greedy: bool,
+        min_p: bool,
+        candidates: u32,
+        out: *mut *mut infer_llama_sampler,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// Frees a sampler.
+    fn sampler_free(sampler: *mut infer_llama_sampler);
+
+    /// Has tokens of a sequence drawn in the graph, or no more.
+    fn sampler_attach(
+        context: *mut llama_context,
+        seq: i32,
+        sampler: *mut infer_llama_sampler,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// What the next draw uses.
+    fn sampler_inputs(
+        sampler: *mut infer_llama_sampler,
+        uniform: f32,
+        scale: f32,
+        least: f32,
+        top_k: u32,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// The token that was drawn at a position of the last batch.
+    fn sampled(
+        context: *mut llama_context,
+        index: i32,
+        token: *mut i32,
+        logprob: *mut f32,
+        error: *mut infer_llama_error,
+    ) -> i32;
 }
 
 // Every word of the table behind the prefix is an entry of the list above.

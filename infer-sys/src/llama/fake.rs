@@ -24,6 +24,7 @@ mod control;
 mod model;
 mod passes;
 mod process;
+mod samplers;
 mod state;
 mod support;
 mod table;

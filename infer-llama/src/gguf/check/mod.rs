@@ -5,6 +5,7 @@
 //! check mirrors an assertion it is as strict as that and no stricter, so that no file which works is refused; what
 //! llama.cpp itself refuses with a reason (a missing tensor, a wrong shape) is left to it.
 
+mod adapter;
 mod hparams;
 mod tensors;
 mod vocab;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::context::context;
 use super::control::Shared;
-use super::model::model;
+use super::model::{Model, model};
 use super::passes::mix;
 use super::support::{Failure, Outcome, array, fill_string, finish, get, put, string};
 use crate::llama::bindings::{infer_llama_error, llama_adapter_lora, llama_context, llama_model};
@@ -15,6 +15,7 @@ use crate::llama::bindings::{infer_llama_error, llama_adapter_lora, llama_contex
 struct Adapter {
     shared: Arc<Shared>,
     model_users: Arc<AtomicUsize>,
+    /// Its path, or where there is none, what is in it: adapters that differ in it change hashes differently.
     path: CString,
 }
 
@@ -36,18 +37,72 @@ pub(super) unsafe extern "C" fn adapter_load(
     let outcome = unsafe { model(pointer) }.and_then(|model| {
         // SAFETY: the path is the caller's, a string or NULL.
         let path = unsafe { string(path, "path") }?.to_owned();
-        if out.is_null() {
-            return Err(Failure::argument("out is NULL"));
-        }
-        model.users.fetch_add(1, Ordering::AcqRel);
-        model.shared.live.adapters.fetch_add(1, Ordering::AcqRel);
-        let adapter =
-            Box::new(Adapter { shared: Arc::clone(&model.shared), model_users: Arc::clone(&model.users), path });
-        // SAFETY: `out` is the caller's and not NULL.
-        unsafe { put(out, Box::into_raw(adapter).cast()) }
+        // SAFETY: `out` is the caller's.
+        unsafe { load(model, path, out) }
     });
     // SAFETY: `error` is the caller's, valid for writing or NULL.
     unsafe { finish(error, outcome) }
+}
+
+pub(super) unsafe extern "C" fn adapter_load_from_fd(
+    pointer: *mut llama_model,
+    fd: i32,
+    out: *mut *mut llama_adapter_lora,
+    error: *mut infer_llama_error,
+) -> i32 {
+    // SAFETY: the caller passes a model of this table.
+    let outcome = unsafe { model(pointer) }.and_then(|model| {
+        // SAFETY: the caller passes a descriptor that stays open for the call.
+        let content = unsafe { content(fd) }?;
+        // SAFETY: `out` is the caller's.
+        unsafe { load(model, content, out) }
+    });
+    // SAFETY: `error` is the caller's, valid for writing or NULL.
+    unsafe { finish(error, outcome) }
+}
+
+/// What the file holds from its start, as a word.
+///
+/// # Safety
+///
+/// `fd` is a descriptor that is open.
+#[cfg(unix)]
+unsafe fn content(fd: i32) -> Outcome<CString> {
+    use std::{
+        fs::File,
+        io::{Read, Seek},
+        os::fd::BorrowedFd,
+    };
+    // SAFETY: the caller vouches for it.
+    let file = unsafe { BorrowedFd::borrow_raw(fd) };
+    let read = || {
+        let (mut file, mut bytes) = (File::from(file.try_clone_to_owned()?), Vec::new());
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error: std::io::Error| Failure::failed(error.to_string()))?;
+    let hash = bytes.iter().fold(0, |hash, &byte| mix(hash ^ u64::from(byte)));
+    Ok(CString::new(format!("{hash:016x}")).expect("digits have no NUL"))
+}
+
+#[cfg(not(unix))]
+unsafe fn content(_: i32) -> Outcome<CString> {
+    Err(Failure::unsupported("the faked door reads no descriptors here"))
+}
+
+/// # Safety
+///
+/// `out` is NULL or valid for writing.
+unsafe fn load(model: &Model, path: CString, out: *mut *mut llama_adapter_lora) -> Outcome {
+    if out.is_null() {
+        return Err(Failure::argument("out is NULL"));
+    }
+    model.users.fetch_add(1, Ordering::AcqRel);
+    model.shared.live.adapters.fetch_add(1, Ordering::AcqRel);
+    let adapter = Box::new(Adapter { shared: Arc::clone(&model.shared), model_users: Arc::clone(&model.users), path });
+    // SAFETY: `out` is not NULL, and the caller vouches for the rest.
+    unsafe { put(out, Box::into_raw(adapter).cast()) }
 }
 
 pub(super) unsafe extern "C" fn adapter_free(pointer: *mut llama_adapter_lora) {

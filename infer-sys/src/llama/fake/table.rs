@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::{adapters, context, model, passes, process, state, vocab};
+use super::{adapters, context, model, passes, process, samplers, state, vocab};
 use crate::llama::bindings::{
     INFER_LLAMA_DOOR_VERSION, infer_llama_context_info, infer_llama_device, infer_llama_error, infer_llama_limits,
     infer_llama_memory, infer_llama_model_info, infer_llama_table, infer_llama_token_info, infer_llama_vocab_info,
@@ -114,6 +114,12 @@ pub static TABLE: Table = Table(infer_llama_table {
     adapter_meta_key: Some(adapters::adapter_meta_key),
     adapter_meta_val: Some(adapters::adapter_meta_val),
     adapters_set: Some(adapters::adapters_set),
+    adapter_load_from_fd: Some(adapters::adapter_load_from_fd),
+    sampler_new: Some(samplers::sampler_new),
+    sampler_free: Some(samplers::sampler_free),
+    sampler_attach: Some(samplers::sampler_attach),
+    sampler_inputs: Some(samplers::sampler_inputs),
+    sampled: Some(samplers::sampled),
 });
 
 /// The pinned commit as a C string.
