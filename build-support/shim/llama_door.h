@@ -286,7 +286,8 @@ typedef struct infer_llama_table {
     // Positions [p0, p1), negative: open. `seq` -1: all. `*removed` false: this memory cannot cut a sequence part-way; nothing changed.
     int32_t (*memory_seq_rm)(struct llama_context * context, int32_t seq, int32_t p0, int32_t p1, bool * removed,
                              infer_llama_error * error);
-    // Between two streams (kv_unified false) only whole sequences can be copied: p0 and p1 must be negative there, else abort().
+    // Between two streams (kv_unified false) only whole sequences can be copied: p0 and p1 are negative there, else
+    // INFER_LLAMA_UNSUPPORTED.
     int32_t (*memory_seq_cp)(struct llama_context * context, int32_t from, int32_t to, int32_t p0, int32_t p1,
                              infer_llama_error * error);
     // INFER_LLAMA_UNSUPPORTED where can_shift is false.

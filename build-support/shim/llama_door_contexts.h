@@ -6,6 +6,7 @@
 
 #include "ggml-cpu.h"
 
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -58,6 +59,13 @@ void check_cache_type(const char * name, ggml_type type) {
     }
 }
 
+// 0 is the model's own. Any other number is taken in silence, and positions turn into nonsense.
+void check_rope(const char * name, float value) {
+    if (!(value >= 0.0f && value <= std::numeric_limits<float>::max())) {
+        refuse(std::string(name) + " " + std::to_string(value) + " is neither 0 nor a positive number");
+    }
+}
+
 void check_context_params(const llama_context_params & p) {
     const size_t max_sequences = llama_max_parallel_sequences();
     if (p.n_seq_max < 1 || p.n_seq_max > max_sequences) {
@@ -82,6 +90,8 @@ void check_context_params(const llama_context_params & p) {
     }
     check_cache_type("type_k", p.type_k);
     check_cache_type("type_v", p.type_v);
+    check_rope("rope_freq_base", p.rope_freq_base);
+    check_rope("rope_freq_scale", p.rope_freq_scale);
     if (p.samplers != nullptr || p.n_samplers != 0) {
         refuse("samplers in the graph are not offered by this door");
     }
@@ -381,6 +391,10 @@ static int32_t door_memory_seq_cp(struct llama_context * context, int32_t from, 
     return wall(error, [=] {
         check_seq(needed(context, "context"), from);
         check_seq(*context, to);
+        // Sequences with cells of their own share none: copied is the whole, and a part is an assertion.
+        if (from != to && llama_n_ctx_seq(context) != llama_n_ctx(context) && (p0 > 0 || p1 >= 0)) {
+            throw Refused { INFER_LLAMA_UNSUPPORTED, "cells of their own are copied for a whole sequence only" };
+        }
         llama_memory_seq_cp(llama_get_memory(context), from, to, p0, p1);
     });
 }

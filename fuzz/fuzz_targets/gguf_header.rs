@@ -1,7 +1,6 @@
 //! A model file's header: read or refused in words, in bounded memory; and what was read can be asked for everything.
 #![no_main]
 
-#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../infer-llama/tests/kit/mod.rs"]
 mod kit;
 

@@ -133,6 +133,10 @@ fn parameters_that_would_crash_are_refused() {
         refused("a cache type", &|params| params.type_k = kind);
         refused("a cache type", &|params| params.type_v = kind);
     }
+    for value in [-1.0, f32::NAN, f32::INFINITY] {
+        refused("a RoPE base", &|params| params.rope_freq_base = value);
+        refused("a RoPE scale", &|params| params.rope_freq_scale = value);
+    }
     refused("a sampler", &|params| params.n_samplers = 1);
 }
 

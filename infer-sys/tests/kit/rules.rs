@@ -1,6 +1,6 @@
 //! What holds for every door, the faked one included: a fake that is kinder or harsher than llama.cpp proves nothing.
 
-use infer_sys::llama::bindings::{INFER_LLAMA_ARGUMENT, INFER_LLAMA_FAILED};
+use infer_sys::llama::bindings::{INFER_LLAMA_ARGUMENT, INFER_LLAMA_FAILED, INFER_LLAMA_UNSUPPORTED};
 
 use super::{Context, Model, check};
 
@@ -69,6 +69,10 @@ fn forks_and_cuts(model: &Model) {
         assert_eq!(context.last_position(0), Ok(-1));
         assert_eq!(context.last_position(1), Ok(-1));
     }
+    let mut context = two(model, false);
+    context.decode(0, 0, &[3, 4, 5, 6]).unwrap();
+    assert_eq!(status(context.fork(0, 1, 2)), INFER_LLAMA_UNSUPPORTED, "a part, between streams");
+    assert_eq!(context.last_position(1), Ok(-1));
     let mut context = two(model, true);
     context.decode(0, 0, &[3, 4, 5, 6]).unwrap();
     context.fork(0, 1, 2).unwrap();
