@@ -113,7 +113,7 @@ pub use interrupt::Interrupt;
 pub use limits::{Capabilities, Limits, Usage};
 pub use model::{AdapterSource, Model, ModelInfo, SessionOptions};
 pub use outputs::{Outputs, Rows, Sampled};
-pub use sampling::params::Sampling;
+pub use sampling::{breakers::DryBreakers, params::Sampling};
 pub use sequence::Sequence;
 pub use session::{OpenOptions, Session};
 pub use slots::Slots;

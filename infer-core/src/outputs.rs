@@ -56,6 +56,8 @@ impl<'s> Rows<'s> {
 pub struct Outputs<'s> {
     sampled: &'s [Sampled],
     ends: &'s [u32],
+    top: &'s [Sampled],
+    top_ends: &'s [u32],
     logits: Rows<'s>,
     embeddings: Rows<'s>,
     scores: &'s [f32],
@@ -68,7 +70,25 @@ impl<'s> Outputs<'s> {
     #[must_use]
     pub const fn new(sampled: &'s [Sampled], ends: &'s [u32]) -> Self {
         const NO_ROWS: Rows<'static> = Rows::new(&[], 0, &[]);
-        Self { sampled, ends, logits: NO_ROWS, embeddings: NO_ROWS, scores: &[], score_ends: &[] }
+        Self {
+            sampled,
+            ends,
+            top: &[],
+            top_ends: &[],
+            logits: NO_ROWS,
+            embeddings: NO_ROWS,
+            scores: &[],
+            score_ends: &[],
+        }
+    }
+
+    /// For backends: adds the most probable tokens of all entries one after the other, those of entry `i` ending before
+    /// `ends[i]`. [`Sampler::top`](crate::sampling::Sampler::top) has them.
+    #[must_use]
+    pub const fn with_top(mut self, top: &'s [Sampled], ends: &'s [u32]) -> Self {
+        self.top = top;
+        self.top_ends = ends;
+        self
     }
 
     /// For backends: adds the rows of logits.
@@ -118,6 +138,29 @@ impl<'s> Outputs<'s> {
         self.sampled(entry).first().map(|sampled| sampled.token)
     }
 
+    /// The most probable tokens after entry `entry`, in the model's own distribution: the most probable first, of equals the one
+    /// with the lower id. As many as [`Sampling::logprobs`](crate::Sampling::logprobs) asks, where a token was drawn.
+    ///
+    /// ```
+    /// use infer_core::testing::{Script, ScriptedModel};
+    /// use infer_core::{Batch, Model, OpenOptions, Sampling, Session, SessionOptions, Token, Want};
+    ///
+    /// let mut session = ScriptedModel::new(Script::new()).session(&SessionOptions::new())?;
+    /// let seq = session.open(&OpenOptions::default())?;
+    /// session.sample_with(&seq, &Sampling::greedy().with_logprobs(3), &[])?;
+    /// let mut batch = Batch::new();
+    /// let entry = batch.push(&seq, &[Token(65)], Want::Token);
+    /// session.decode(&batch)?;
+    /// let outputs = session.outputs();
+    /// assert_eq!(outputs.top(entry).len(), 3);
+    /// assert_eq!(outputs.top(entry)[0], outputs.sampled(entry)[0], "greedy, the best is drawn");
+    /// # Ok::<(), infer_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn top(&self, entry: usize) -> &'s [Sampled] {
+        part(self.top, self.top_ends, entry)
+    }
+
     /// The logits after entry `entry`'s last token, one a vocabulary entry, as the model computed them. `None` unless
     /// [`Want::Logits`](crate::Want::Logits) was asked.
     #[must_use]
@@ -162,6 +205,9 @@ mod tests {
         assert_eq!((out.token(1), out.token(2), out.token(3)), (None, Some(Token(9)), None));
         assert_eq!(out.logits(0), Some(&data[2..]));
         assert_eq!((out.logits(1), out.logits(2), out.logits(3), out.embedding(0)), (None, None, None, None));
+        let top = out.with_top(&sampled, &[1, 1, 3]);
+        assert_eq!((top.top(0), top.top(1), top.top(2)), (&sampled[..1], &[][..], &sampled[1..]));
+        assert!(out.top(0).is_empty() && top.top(3).is_empty());
         let scored = out.with_scores(&[0.0, -1.5, -0.5], &[0, 2, 3]);
         assert_eq!((scored.scores(0), scored.scores(1), scored.scores(2)), (&[][..], &[0.0, -1.5][..], &[-0.5][..]));
         assert!(out.scores(1).is_empty() && scored.scores(3).is_empty());

@@ -100,6 +100,8 @@ fn a_step_in_steady_state_has_none() {
     assert_eq!(steps(&drawn), 0, "drawn");
     let penalised = drawn.with_repetition_penalty(1.1).with_frequency_penalty(0.1).with_logit_bias(Token(65), -1.0);
     assert_eq!(steps(&penalised), 0, "penalised");
+    let dry = penalised.with_dry_multiplier(0.8).with_typical_p(0.9).with_xtc(0.5, 0.1).with_dynatemp(0.5, 1.0);
+    assert_eq!(steps(&dry.with_top_n_sigma(2.0).with_logprobs(5)), 0, "everything");
 }
 
 /// Draws from rows of a real vocabulary's size, where every way to find candidates is taken.
@@ -113,13 +115,20 @@ fn a_draw_in_steady_state_has_none() {
         hot.clone().with_top_k(40).with_top_p(0.95),
         hot.clone().with_top_p(0.9),
         hot.clone().with_min_p(0.01).with_logit_bias(Token(3), 2.0),
-        hot.with_frequency_penalty(0.1).with_penalty_window(usize::MAX),
+        hot.clone().with_frequency_penalty(0.1).with_penalty_window(usize::MAX),
+        hot.clone().with_typical_p(0.9),
+        hot.clone().with_top_n_sigma(1.0).with_top_p(0.99),
+        hot.clone().with_xtc(0.5, 0.0001),
+        hot.clone().with_dynatemp(0.5, 2.0),
+        hot.with_dry_multiplier(0.8).with_dry_allowed_length(0).with_dry_window(usize::MAX).with_logprobs(20),
     ] {
         let mut sampler = Sampler::new(&sampling, &[Token(1)], 49_152).unwrap();
-        let mut drawn = Vec::with_capacity(1);
+        let (mut drawn, mut top) = (Vec::with_capacity(1), Vec::new());
         let mut draw = |position: usize| {
             drawn.clear();
+            top.clear();
             sampler.sample(&rows[position % rows.len()], position, &mut drawn).unwrap();
+            sampler.top(&rows[position % rows.len()], &mut top).unwrap();
             sampler.accept(position, &[drawn[0].token]);
         };
         (1..9).for_each(&mut draw);

@@ -1,10 +1,13 @@
 //! The draw: which tokens are left, and which of them a random number means.
 
 use super::{
-    row::{BLOCK, block_sum, exp, runtime},
+    chain::{Chain, Left},
+    dry,
+    row::{BLOCK, Softmax, block_sum, exp, runtime},
     truncation::{self, Candidate},
+    uniform::Chances,
 };
-use crate::{Result, Sampling, Token};
+use crate::{Error, Result, Sampled, Sampling, Token};
 use std::cell::Cell;
 
 /// Memory that draws work in, one a thread: a sampler of its own for each of many sequences costs next to nothing, and
@@ -15,6 +18,7 @@ pub(super) struct Scratch {
     pub(super) wide: Vec<f32>,
     /// The row with bias and penalties.
     pub(super) adjusted: Vec<f32>,
+    pub(super) dry: dry::Work,
     pub(super) pool: Pool,
 }
 
@@ -36,19 +40,11 @@ impl Scratch {
 #[derive(Default)]
 pub(super) struct Pool {
     list: Vec<Candidate>,
+    spare: Vec<Candidate>,
     /// exp of each candidate.
     weights: Vec<f32>,
     /// Σ exp of each block of the row.
     sums: Vec<f64>,
-}
-
-/// Where the tokens are that may be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Left {
-    /// In the row: all of it.
-    All,
-    /// In the list.
-    Listed,
 }
 
 /// A row with bias and penalties, and its largest logit, which is finite.
@@ -61,23 +57,28 @@ pub(super) struct Peaked<'r> {
 }
 
 impl Peaked<'_> {
-    fn sum(&self) -> f64 {
+    pub(super) fn sum(&self) -> f64 {
         let add = || self.row.chunks(BLOCK).map(|block| block_sum(block, self.peak, 1.0)).sum();
         self.sum.unwrap_or_else(add)
     }
 }
 
 impl Pool {
-    /// The token that `uniform`, in `[0, 1)`, means: tokens stand in the order of their ids, each as wide as its
-    /// probability.
+    /// The token that a random number means: tokens stand in the order of their ids, each as wide as its probability.
     ///
     /// That order stays when two nearly equal logits change places, as the order by probability would not: a small
     /// change of the logits moves each token's share a little, and most draws not at all.
-    pub(super) fn draw(&mut self, logits: Peaked<'_>, sampling: &Sampling, uniform: f32) -> Result<Token> {
-        let scale = scale(sampling.temperature);
-        let id = match self.truncate(logits, sampling) {
-            Left::All => self.draw_any(logits, scale, uniform),
-            Left::Listed => self.draw_listed(logits, scale, uniform),
+    pub(super) fn draw(&mut self, logits: Peaked<'_>, sampling: &Sampling, chances: Chances) -> Result<Token> {
+        let left = Chain::new(logits, &mut self.list, &mut self.spare).run(sampling, chances.xtc);
+        let id = match left {
+            Left::All => self.draw_any(logits, scale(sampling.temperature), chances.token),
+            Left::Listed { peak, has_gaps } => match self.temperature(peak, sampling) {
+                0.0 => self.best().map(Candidate::id),
+                temperature => {
+                    truncation::sort_by_id(logits.row, &mut self.list, has_gaps);
+                    self.draw_listed(peak, scale(temperature), chances.token)
+                }
+            },
         };
         id.map(Token)
     }
@@ -87,52 +88,64 @@ impl Pool {
         &mut self,
         logits: Peaked<'_>,
         sampling: &Sampling,
+        chance: f32,
         out: &mut Vec<(Token, f32)>,
     ) -> Result<()> {
-        if self.truncate(logits, sampling) == Left::All {
-            truncation::at_least(logits.row, f32::NEG_INFINITY, &mut self.list);
+        let peak = match Chain::new(logits, &mut self.list, &mut self.spare).run(sampling, chance) {
+            Left::Listed { peak, .. } => peak,
+            Left::All => {
+                truncation::at_least(logits.row, f32::NEG_INFINITY, &mut self.list);
+                logits.peak
+            }
+        };
+        let temperature = self.temperature(peak, sampling);
+        if temperature == 0.0 {
+            out.push((Token(self.best()?.id()), 1.0));
+            return Ok(());
         }
         self.list.sort_unstable_by(|a, b| b.cmp(a));
-        let total = positive(self.weigh(logits.peak, scale(sampling.temperature)))?;
+        let total = positive(self.weigh(peak, scale(temperature)))?;
         let drawable = self.list.iter().zip(&self.weights).filter(|&(_, &weight)| weight > 0.0);
         out.extend(drawable.map(|(candidate, &weight)| (Token(candidate.id()), (f64::from(weight) / total) as f32)));
         Ok(())
     }
 
-    /// Top-k, top-p and min-p.
-    fn truncate(&mut self, logits: Peaked<'_>, sampling: &Sampling) -> Left {
-        let Sampling { top_k, top_p, min_p, .. } = *sampling;
-        let (Peaked { row, peak, .. }, list) = (logits, &mut self.list);
-        let (by_k, by_p) = ((1..row.len()).contains(&top_k), top_p < 1.0);
-        // Off, at 0, the logarithm is negative infinity, which every logit reaches.
-        let least = peak + min_p.ln();
-        if by_k {
-            truncation::top_k(row, top_k, list);
-            if by_p {
-                let sum: f64 = list.iter().map(|candidate| f64::from(exp(candidate.logit() - peak))).sum();
-                truncation::top_mass(list, peak, sum * f64::from(top_p));
-            }
-            truncation::keep_at_least(list, least);
-        } else if by_p {
-            truncation::at_least(row, least.max(peak - reach(row.len(), top_p)), list);
-            truncation::top_mass(list, peak, logits.sum() * f64::from(top_p));
-        } else if min_p > 0.0 {
-            truncation::at_least(row, least, list);
-        } else {
-            return Left::All;
-        }
-        Left::Listed
+    /// Appends the `most` best tokens of the row with their log-probabilities, the best first.
+    pub(super) fn top(&mut self, row: &[f32], model: Softmax, most: usize, out: &mut Vec<Sampled>) {
+        truncation::top_k(row, most, &mut self.list);
+        self.list.sort_unstable_by(|a, b| b.cmp(a));
+        let sampled = |candidate: &Candidate| Sampled::new(Token(candidate.id()), model.logprob(candidate.logit()));
+        out.extend(self.list.iter().map(sampled).filter(|top| top.logprob > f32::NEG_INFINITY));
     }
 
-    fn draw_listed(&mut self, logits: Peaked<'_>, scale: f32, uniform: f32) -> Result<u32> {
-        truncation::sort_by_id(logits.row, &mut self.list);
-        let target = positive(self.weigh(logits.peak, scale))? * f64::from(uniform);
+    /// The temperature for the listed tokens: the one that is set, or where it moves, by how much of the entropy that so many
+    /// tokens can have these have.
+    fn temperature(&self, peak: f32, sampling: &Sampling) -> f32 {
+        let Sampling { temperature, dynatemp_range: range, dynatemp_exponent: exponent, .. } = *sampling;
+        if range == 0.0 || self.list.len() < 2 {
+            return temperature;
+        }
+        let (sum, expected) = truncation::moments(&self.list, peak);
+        let share = (sum.ln() - expected) / (self.list.len() as f64).ln();
+        // Rounding must not make it more than everything, nor less than nothing.
+        let moved = share.clamp(0.0, 1.0).powf(f64::from(exponent)) as f32;
+        let least = (temperature - range).max(0.0);
+        least + (temperature + range - least) * moved
+    }
+
+    fn best(&self) -> Result<Candidate> {
+        self.list.iter().max().copied().ok_or_else(no_number)
+    }
+
+    fn draw_listed(&mut self, peak: f32, scale: f32, uniform: f32) -> Result<u32> {
+        let target = positive(self.weigh(peak, scale))? * f64::from(uniform);
         Ok(self.list[walk(self.weights.iter().copied(), target)].id())
     }
 
     /// Fills `weights`, and returns their sum.
     fn weigh(&mut self, peak: f32, scale: f32) -> f64 {
         self.weights.clear();
+        self.weights.reserve(self.list.capacity());
         self.weights.extend(self.list.iter().map(|candidate| exp((candidate.logit() - peak) * scale)));
         self.weights.iter().map(|&weight| f64::from(weight)).sum()
     }
@@ -160,17 +173,15 @@ fn scale(temperature: f32) -> f32 {
     temperature.recip().min(f32::MAX)
 }
 
-/// How far below the peak a token of the nucleus can be: were all `vocab` tokens further down, together they would not
-/// make up the 1 − p of the mass that is left out.
-fn reach(vocab: usize, top_p: f32) -> f32 {
-    (vocab as f32 / (1.0 - top_p)).ln()
-}
-
 fn positive(total: f64) -> Result<f64> {
     if total > 0.0 && total.is_finite() {
         return Ok(total);
     }
-    Err(runtime("with its bias or penalties a logit is not a number".into()))
+    Err(no_number())
+}
+
+fn no_number() -> Error {
+    runtime("with its bias or penalties a logit is not a number".into())
 }
 
 /// The place where the weights add up to more than `target`; where rounding has the target beyond them all, the last

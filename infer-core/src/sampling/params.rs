@@ -1,9 +1,10 @@
-use crate::{Error, Result, Token};
+use crate::{DryBreakers, Error, Result, Token};
 use std::fmt;
 
 /// How a next token is chosen. Plain data: it can be stored, sent to another process, compared.
 ///
-/// The default is greedy decoding: the most probable token, no penalties.
+/// The default is greedy decoding: the most probable token, no penalties. The fields stand in the order in which they act, but
+/// for [`temperature`](Self::temperature), which comes last of all; [`sampling`](crate::sampling) has the formulas.
 ///
 /// ```
 /// use infer_core::Sampling;
@@ -19,12 +20,8 @@ use std::fmt;
 pub struct Sampling {
     /// Divides the logits before a token is drawn; 0 takes the most probable one.
     pub temperature: f32,
-    /// Keeps the `top_k` most probable tokens; 0 keeps all.
-    pub top_k: usize,
-    /// Keeps the fewest most probable tokens whose probabilities add up to this; 1 keeps all.
-    pub top_p: f32,
-    /// Keeps tokens at least this probable in proportion to the most probable one; 0 keeps all.
-    pub min_p: f32,
+    /// Added to the logits of these tokens; negative infinity forbids one.
+    pub logit_bias: Vec<(Token, f32)>,
     /// Divides positive logits, multiplies negative ones, of tokens among the last [`penalty_window`](Self::penalty_window); 1 is off.
     pub repetition_penalty: f32,
     /// Subtracted from a token's logit once for each time it occurs in the window; 0 is off.
@@ -33,25 +30,69 @@ pub struct Sampling {
     pub presence_penalty: f32,
     /// How many of the last tokens, prompt included, the penalties look at.
     pub penalty_window: usize,
-    /// Added to the logits of these tokens; negative infinity forbids one.
-    pub logit_bias: Vec<(Token, f32)>,
+    /// DRY: what is subtracted from the logit of a token that would make a repetition longer than
+    /// [`dry_allowed_length`](Self::dry_allowed_length) by one; 0 is off.
+    pub dry_multiplier: f32,
+    /// What that is multiplied with for each further token of the repetition.
+    pub dry_base: f32,
+    /// How many tokens may stand twice before a further one costs something.
+    pub dry_allowed_length: usize,
+    /// How many of the last tokens, prompt included, repetitions are looked for in. A draw takes time in proportion.
+    pub dry_window: usize,
+    /// What ends a repetition: no longer one is seen than what has come since. See [`DryBreakers`].
+    pub dry_breakers: DryBreakers,
+    /// Keeps tokens whose logit is at most so many standard deviations below the largest; 0 keeps all.
+    pub top_n_sigma: f32,
+    /// Keeps the `top_k` most probable tokens; 0 keeps all.
+    pub top_k: usize,
+    /// Keeps the fewest tokens that together are more probable than this, those first whose information is nearest to the
+    /// expected one; 1 keeps all. The most probable token may not be among them.
+    pub typical_p: f32,
+    /// Keeps the fewest most probable tokens whose probabilities add up to this; 1 keeps all.
+    pub top_p: f32,
+    /// Keeps tokens at least this probable in proportion to the most probable one; 0 keeps all.
+    pub min_p: f32,
+    /// XTC: with this probability, of the tokens at least as probable as [`xtc_threshold`](Self::xtc_threshold) only the
+    /// least probable is kept; 0 is off.
+    pub xtc_probability: f32,
+    /// From which probability on a token counts as an obvious choice. Above 0.5 there is never more than one, so nothing happens.
+    pub xtc_threshold: f32,
+    /// Moves the temperature with how undecided the model is, from `temperature - dynatemp_range` (0 at least) where it
+    /// is certain to `temperature + dynatemp_range` where all tokens are as probable; 0 is off.
+    pub dynatemp_range: f32,
+    /// The power by which it moves: above 1 the temperature rises late, below 1 early.
+    pub dynatemp_exponent: f32,
     /// What randomness is made of, together with the position: the same seed gives the same draws.
     pub seed: u64,
+    /// How many of the most probable tokens [`Outputs::top`](crate::Outputs::top) is to have beside the one that is drawn; 0 is none.
+    pub logprobs: usize,
 }
 
 impl Default for Sampling {
     fn default() -> Self {
         Self {
             temperature: 0.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
+            logit_bias: Vec::new(),
             repetition_penalty: 1.0,
             frequency_penalty: 0.0,
             presence_penalty: 0.0,
             penalty_window: 64,
-            logit_bias: Vec::new(),
+            dry_multiplier: 0.0,
+            dry_base: 1.75,
+            dry_allowed_length: 2,
+            dry_window: 64,
+            dry_breakers: DryBreakers::default(),
+            top_n_sigma: 0.0,
+            top_k: 0,
+            typical_p: 1.0,
+            top_p: 1.0,
+            min_p: 0.0,
+            xtc_probability: 0.0,
+            xtc_threshold: 0.1,
+            dynatemp_range: 0.0,
+            dynatemp_exponent: 1.0,
             seed: 0,
+            logprobs: 0,
         }
     }
 }
@@ -63,80 +104,11 @@ impl Sampling {
         Self::default()
     }
 
-    /// Whether the most probable token is taken (temperature 0), so that no random number is used.
+    /// Whether the most probable token is always taken: temperature 0, and nothing that would move it or leave that token out.
+    /// No random number is used then.
     #[must_use]
     pub fn is_greedy(&self) -> bool {
-        self.temperature == 0.0
-    }
-
-    /// Sets [`temperature`](Self::temperature).
-    #[must_use]
-    pub fn with_temperature(mut self, temperature: f32) -> Self {
-        self.temperature = temperature;
-        self
-    }
-
-    /// Sets [`top_k`](Self::top_k).
-    #[must_use]
-    pub fn with_top_k(mut self, top_k: usize) -> Self {
-        self.top_k = top_k;
-        self
-    }
-
-    /// Sets [`top_p`](Self::top_p).
-    #[must_use]
-    pub fn with_top_p(mut self, top_p: f32) -> Self {
-        self.top_p = top_p;
-        self
-    }
-
-    /// Sets [`min_p`](Self::min_p).
-    #[must_use]
-    pub fn with_min_p(mut self, min_p: f32) -> Self {
-        self.min_p = min_p;
-        self
-    }
-
-    /// Sets [`repetition_penalty`](Self::repetition_penalty).
-    #[must_use]
-    pub fn with_repetition_penalty(mut self, penalty: f32) -> Self {
-        self.repetition_penalty = penalty;
-        self
-    }
-
-    /// Sets [`frequency_penalty`](Self::frequency_penalty).
-    #[must_use]
-    pub fn with_frequency_penalty(mut self, penalty: f32) -> Self {
-        self.frequency_penalty = penalty;
-        self
-    }
-
-    /// Sets [`presence_penalty`](Self::presence_penalty).
-    #[must_use]
-    pub fn with_presence_penalty(mut self, penalty: f32) -> Self {
-        self.presence_penalty = penalty;
-        self
-    }
-
-    /// Sets [`penalty_window`](Self::penalty_window).
-    #[must_use]
-    pub fn with_penalty_window(mut self, tokens: usize) -> Self {
-        self.penalty_window = tokens;
-        self
-    }
-
-    /// Adds one entry to [`logit_bias`](Self::logit_bias).
-    #[must_use]
-    pub fn with_logit_bias(mut self, token: Token, bias: f32) -> Self {
-        self.logit_bias.push((token, bias));
-        self
-    }
-
-    /// Sets [`seed`](Self::seed).
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+        self.temperature == 0.0 && self.dynatemp_range == 0.0 && self.typical_p >= 1.0 && self.xtc_probability == 0.0
     }
 
     /// Checks every field, for a vocabulary of `vocab` entries. [`Sampler::new`](crate::sampling::Sampler::new) does it too.
@@ -144,14 +116,33 @@ impl Sampling {
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming the field, its value and the range it must be in.
     pub fn validate(&self, vocab: usize) -> Result<()> {
-        let finite = f32::MIN..=f32::MAX;
-        field("temperature", self.temperature, "0 or more, and finite", (0.0..=f32::MAX).contains(&self.temperature))?;
-        field("top_p", self.top_p, "between 0 and 1", (0.0..=1.0).contains(&self.top_p))?;
-        field("min_p", self.min_p, "between 0 and 1", (0.0..=1.0).contains(&self.min_p))?;
-        let repetition = self.repetition_penalty;
-        field("repetition_penalty", repetition, "more than 0, and finite", repetition > 0.0 && repetition.is_finite())?;
-        field("frequency_penalty", self.frequency_penalty, "finite", finite.contains(&self.frequency_penalty))?;
-        field("presence_penalty", self.presence_penalty, "finite", finite.contains(&self.presence_penalty))?;
+        const SHARE: (&str, std::ops::RangeInclusive<f32>) = ("between 0 and 1", 0.0..=1.0);
+        const POSITIVE: (&str, std::ops::RangeInclusive<f32>) = ("0 or more, and finite", 0.0..=f32::MAX);
+        const FINITE: (&str, std::ops::RangeInclusive<f32>) = ("finite", f32::MIN..=f32::MAX);
+        let more_than_0 = ("more than 0, and finite", f32::from_bits(1)..=f32::MAX);
+        for (name, value, (says, range)) in [
+            ("temperature", self.temperature, POSITIVE),
+            ("repetition_penalty", self.repetition_penalty, more_than_0),
+            ("frequency_penalty", self.frequency_penalty, FINITE),
+            ("presence_penalty", self.presence_penalty, FINITE),
+            ("dry_multiplier", self.dry_multiplier, POSITIVE),
+            ("dry_base", self.dry_base, ("1 or more, and finite", 1.0..=f32::MAX)),
+            ("top_n_sigma", self.top_n_sigma, POSITIVE),
+            ("typical_p", self.typical_p, SHARE),
+            ("top_p", self.top_p, SHARE),
+            ("min_p", self.min_p, SHARE),
+            ("xtc_probability", self.xtc_probability, SHARE),
+            ("xtc_threshold", self.xtc_threshold, SHARE),
+            ("dynatemp_range", self.dynatemp_range, POSITIVE),
+            ("dynatemp_exponent", self.dynatemp_exponent, POSITIVE),
+        ] {
+            field(name, value, says, range.contains(&value))?;
+        }
+        if let Some(token) = self.dry_breakers.tokens().find(|token| token.index() >= vocab) {
+            return Err(Error::invalid_input(format!(
+                "token {token} of dry_breakers: the vocabulary has {vocab} tokens, from 0"
+            )));
+        }
         for &(token, bias) in &self.logit_bias {
             let name = format_args!("logit_bias of token {token}");
             if token.index() >= vocab {
@@ -160,6 +151,11 @@ impl Sampling {
             field(name, bias, "finite, or negative infinity to forbid the token", bias < f32::INFINITY)?;
         }
         Ok(())
+    }
+
+    /// Whether DRY changes anything.
+    pub(crate) fn has_dry(&self) -> bool {
+        self.dry_multiplier > 0.0 && self.dry_window > 0
     }
 
     /// Whether the penalties change anything.
@@ -189,6 +185,7 @@ mod tests {
     #[test]
     fn refuses_by_field_and_range() {
         let greedy = Sampling::greedy;
+        let breakers = DryBreakers::new([[Token(9), Token(10)]]);
         for (sampling, begins) in [
             (greedy().with_temperature(-1.0), "temperature is -1, it must be 0 or more"),
             (greedy().with_temperature(f32::NAN), "temperature is NaN"),
@@ -205,6 +202,19 @@ mod tests {
             (greedy().with_frequency_penalty(f32::NAN), "frequency_penalty is NaN, it must be finite"),
             (greedy().with_frequency_penalty(f32::INFINITY), "frequency_penalty is inf"),
             (greedy().with_presence_penalty(f32::NEG_INFINITY), "presence_penalty is -inf"),
+            (greedy().with_dry_multiplier(-1.0), "dry_multiplier is -1, it must be 0 or more, and finite"),
+            (greedy().with_dry_multiplier(f32::INFINITY), "dry_multiplier is inf"),
+            (greedy().with_dry_base(0.99), "dry_base is 0.99, it must be 1 or more, and finite"),
+            (greedy().with_dry_base(f32::NAN), "dry_base is NaN"),
+            (greedy().with_dry_breakers(breakers), "token 10 of dry_breakers: the vocabulary has 10 tokens"),
+            (greedy().with_top_n_sigma(-1.0), "top_n_sigma is -1, it must be 0 or more"),
+            (greedy().with_top_n_sigma(f32::INFINITY), "top_n_sigma is inf"),
+            (greedy().with_typical_p(1.5), "typical_p is 1.5, it must be between 0 and 1"),
+            (greedy().with_typical_p(f32::NAN), "typical_p is NaN"),
+            (greedy().with_xtc(-0.5, 0.1), "xtc_probability is -0.5, it must be between 0 and 1"),
+            (greedy().with_xtc(0.5, 1.1), "xtc_threshold is 1.1, it must be between 0 and 1"),
+            (greedy().with_dynatemp(-0.1, 1.0), "dynatemp_range is -0.1, it must be 0 or more"),
+            (greedy().with_dynatemp(0.1, f32::NAN), "dynatemp_exponent is NaN, it must be 0 or more"),
             (greedy().with_logit_bias(Token(9), f32::NAN), "logit_bias of token 9 is NaN"),
             (greedy().with_logit_bias(Token(9), f32::INFINITY), "logit_bias of token 9 is inf"),
             (greedy().with_logit_bias(Token(10), 1.0), "logit_bias of token 10: the vocabulary has 10 tokens"),

@@ -1,47 +1,36 @@
 use crate::{Sampling, Token};
 
-/// The tokens of a sequence, and how often each occurs among the last ones before a position.
+/// How often each token of a sequence occurs among the last ones before a position.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
-    size: usize,
-    /// What stands in the sequence, from its beginning.
-    tokens: Vec<Token>,
-    /// How often each token occurs in the window before `counted`, by token. Always made of `tokens` alone: it is a
-    /// cache, and moving it forward is only quicker than counting anew.
+pub(super) struct Counts {
+    window: usize,
+    /// By token, for the window before `counted`. Always made of the sequence's tokens alone: it is a cache, and moving it
+    /// forward is only quicker than counting anew.
     counts: Vec<(Token, u32)>,
     counted: usize,
 }
 
-impl Window {
-    /// Room for this many tokens is made at once, so that a generation of usual length allocates nothing on its way.
-    const RESERVE: usize = 4096;
-
+impl Counts {
     /// From so many new tokens on it is quicker to count anew than to move the window on by each of them.
     const LEAP: usize = 64;
 
-    pub(super) fn new(size: usize, prompt: &[Token]) -> Self {
-        let mut tokens = Vec::with_capacity(prompt.len() + Self::RESERVE);
-        tokens.extend_from_slice(prompt);
+    /// `room` is for how many different tokens there is room before anything is allocated.
+    pub(super) fn new(window: usize, room: usize) -> Self {
         // One more than the window: a token comes in before one goes out.
-        let counts = Vec::with_capacity(size.min(prompt.len() + Self::RESERVE) + 1);
-        Self { size, tokens, counts, counted: 0 }
+        Self { window, counts: Vec::with_capacity(window.min(room) + 1), counted: 0 }
     }
 
-    pub(super) fn extend(&mut self, tokens: &[Token]) {
-        self.tokens.extend_from_slice(tokens);
-    }
-
+    /// The sequence was cut to its first `len` positions, or what stands from there on has changed.
     pub(super) fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
         if self.counted > len {
             self.counts.clear();
             self.counted = 0;
         }
     }
 
-    /// Applies the penalties to the logits of the token at `position`, which the sequence reaches.
-    pub(super) fn penalise(&mut self, position: usize, sampling: &Sampling, logits: &mut [f32]) {
-        self.count(position);
+    /// Applies the penalties to the logits of the token that comes after `tokens`, the sequence from its beginning.
+    pub(super) fn penalise(&mut self, tokens: &[Token], sampling: &Sampling, logits: &mut [f32]) {
+        self.count(tokens);
         for &(token, count) in &self.counts {
             let Some(logit) = logits.get_mut(token.index()) else { continue };
             // Dividing would make a negative logit more probable; hence the two cases.
@@ -54,23 +43,23 @@ impl Window {
         }
     }
 
-    fn count(&mut self, position: usize) {
+    fn count(&mut self, tokens: &[Token]) {
+        let position = tokens.len();
         let steps = position.saturating_sub(self.counted);
-        if position < self.counted || steps >= self.size.min(Self::LEAP) {
-            self.recount(position);
+        if position < self.counted || steps >= self.window.min(Self::LEAP) {
+            self.recount(&tokens[position.saturating_sub(self.window)..]);
         } else {
             for at in self.counted..position {
-                self.enter(self.tokens[at]);
-                if let Some(left) = at.checked_sub(self.size) {
-                    self.leave(self.tokens[left]);
+                self.enter(tokens[at]);
+                if let Some(left) = at.checked_sub(self.window) {
+                    self.leave(tokens[left]);
                 }
             }
         }
         self.counted = position;
     }
 
-    fn recount(&mut self, position: usize) {
-        let window = &self.tokens[position.saturating_sub(self.size)..position];
+    fn recount(&mut self, window: &[Token]) {
         self.counts.clear();
         self.counts.extend(window.iter().map(|&token| (token, 1)));
         self.counts.sort_unstable();

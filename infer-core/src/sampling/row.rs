@@ -126,15 +126,33 @@ fn block_max(block: &[f32]) -> f32 {
 /// Σ exp((logit − max) × scale), for logits up to `max`.
 #[inline(always)]
 pub(super) fn block_sum(block: &[f32], max: f32, scale: f32) -> f64 {
+    sum_of(block, |logit| exp((logit - max) * scale))
+}
+
+#[inline(always)]
+fn sum_of(block: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     let (chunks, rest) = block.as_chunks::<LANES>();
     let mut lanes = [0.0; LANES];
     for chunk in chunks {
         for (lane, &logit) in lanes.iter_mut().zip(chunk) {
-            *lane += exp((logit - max) * scale);
+            *lane += term(logit);
         }
     }
-    let rest: f32 = rest.iter().map(|&logit| exp((logit - max) * scale)).sum();
+    let rest: f32 = rest.iter().map(|&logit| term(logit)).sum();
     f64::from(lanes.iter().sum::<f32>() + rest)
+}
+
+/// The standard deviation of the logits, those of negative infinity left out. `peak` is the largest of them; infinity where
+/// the differences overflow.
+pub(super) fn deviation(row: &[f32], peak: f32) -> f32 {
+    fn over(row: &[f32], term: impl Fn(f32) -> f32) -> f64 {
+        let counted = |logit: f32| if logit > f32::NEG_INFINITY { term(logit) } else { 0.0 };
+        row.chunks(BLOCK).map(|block| sum_of(block, counted)).sum()
+    }
+    let count = over(row, |_| 1.0);
+    let mean = (over(row, |logit| logit - peak) / count) as f32;
+    let variance = over(row, |logit| (logit - peak - mean) * (logit - peak - mean)) / count;
+    if variance.is_nan() { f32::INFINITY } else { variance.sqrt() as f32 }
 }
 
 /// eˣ for x up to 0, within 2 units in the last place; 0 below −87.7. What is not a number stays so.
@@ -221,6 +239,16 @@ mod tests {
         assert_eq!((softmax.peak.at, softmax.sum), (3, 2.0));
         assert!((softmax.logprob(f32::INFINITY) - 0.5f32.ln()).abs() < 1e-6);
         assert_eq!(softmax.logprob(1.0), f32::NEG_INFINITY);
+    }
+
+    #[test]
+    fn a_deviation_passes_over_what_is_forbidden() {
+        let mut row = vec![f32::NEG_INFINITY; BLOCK + 9];
+        (row[0], row[BLOCK], row[BLOCK + 8]) = (1.0, 3.0, 5.0);
+        assert!((deviation(&row, 5.0) - (8f32 / 3.0).sqrt()).abs() < 1e-6);
+        (row[0], row[1]) = (f32::MIN, f32::MAX);
+        assert_eq!(deviation(&row, f32::MAX), f32::INFINITY);
+        assert_eq!(deviation(&[2.5; 700], 2.5), 0.0);
     }
 
     proptest! {

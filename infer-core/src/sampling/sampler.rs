@@ -1,9 +1,10 @@
 use super::{
     Logit,
     draw::{Peaked, Scratch},
-    penalties::Window,
+    dry,
+    penalties::Counts,
     row::{Peak, Softmax, runtime},
-    uniform,
+    uniform::{Chances, uniform},
 };
 use crate::{Error, Result, Sampled, Sampling, Token};
 
@@ -13,8 +14,8 @@ use crate::{Error, Result, Sampled, Sampling, Token};
 /// ([`accept`](Self::accept)), never when one is drawn. So a draw can be repeated or thrown away, and a failed pass needs
 /// no taking back.
 ///
-/// It is small: what a draw works in belongs to the thread, grows with the vocabulary and is used again, so that a draw
-/// allocates nothing once the thread has drawn before.
+/// It is small: what a draw works in belongs to the thread, grows with the vocabulary and DRY's window and is used again, so that
+/// a draw allocates nothing once the thread has drawn before.
 ///
 /// ```
 /// use infer_core::{Sampling, Token, sampling::Sampler};
@@ -35,11 +36,16 @@ pub struct Sampler {
     prompt: usize,
     /// Up to which position the tokens are known.
     len: usize,
-    /// The tokens, where penalties look at them.
-    window: Option<Window>,
+    /// What stands in the sequence, from its beginning, where penalties or DRY look at it.
+    history: Option<Vec<Token>>,
+    /// Where penalties are set.
+    counts: Option<Counts>,
 }
 
 impl Sampler {
+    /// Room for this many tokens is made at once, so that a generation of usual length allocates nothing on its way.
+    const RESERVE: usize = 4096;
+
     /// A sampler for a sequence that begins with `prompt`, or is about to. `vocab` is the length of a row of logits.
     ///
     /// # Errors
@@ -53,12 +59,19 @@ impl Sampler {
                 "token {token} at {at} of the prompt is outside the vocabulary of {vocab}"
             )));
         }
+        let room = prompt.len() + Self::RESERVE;
+        let history = || {
+            let mut tokens = Vec::with_capacity(room);
+            tokens.extend_from_slice(prompt);
+            tokens
+        };
         Ok(Self {
             sampling: sampling.clone(),
             vocab,
             prompt: prompt.len(),
             len: prompt.len(),
-            window: sampling.has_penalties().then(|| Window::new(sampling.penalty_window, prompt)),
+            history: (sampling.has_penalties() || sampling.has_dry()).then(history),
+            counts: sampling.has_penalties().then(|| Counts::new(sampling.penalty_window, room)),
         })
     }
 
@@ -80,8 +93,8 @@ impl Sampler {
             return;
         }
         self.truncate(at);
-        if let Some(window) = &mut self.window {
-            window.extend(tokens);
+        if let Some(history) = &mut self.history {
+            history.extend_from_slice(tokens);
         }
         self.len += tokens.len();
     }
@@ -91,8 +104,11 @@ impl Sampler {
         let len = len.max(self.prompt);
         if len < self.len {
             self.len = len;
-            if let Some(window) = &mut self.window {
-                window.truncate(len);
+            if let Some(history) = &mut self.history {
+                history.truncate(len);
+            }
+            if let Some(counts) = &mut self.counts {
+                counts.truncate(len);
             }
         }
     }
@@ -114,12 +130,12 @@ impl Sampler {
     /// beyond the tokens [accepted](Self::accept). [`Runtime`](crate::ErrorKind::Runtime) for a logit that is not a
     /// number, and where all are negative infinity or the bias forbids every token. `out` is then as it was.
     pub fn sample<L: Logit>(&mut self, logits: &[L], position: usize, out: &mut Vec<Sampled>) -> Result<()> {
-        let sampled = Scratch::with(|Scratch { wide, adjusted, pool }| {
+        let sampled = Scratch::with(|Scratch { wide, adjusted, dry, pool }| {
             let row = self.row(logits, position, wide)?;
             let model = Softmax::of(row)?;
-            let token = match self.adjust(row, model, position, adjusted)? {
+            let token = match self.adjust(row, model, position, adjusted, dry)? {
                 Choice::One(token) => token,
-                Choice::Draw(logits) => pool.draw(logits, &self.sampling, self.uniform(position))?,
+                Choice::Draw(logits) => pool.draw(logits, &self.sampling, self.chances(position))?,
             };
             Ok(Sampled::new(token, model.logprob(row[token.index()])))
         })?;
@@ -134,14 +150,49 @@ impl Sampler {
     /// Those of [`sample`](Self::sample); `out` is then empty.
     pub fn distribution<L: Logit>(&mut self, logits: &[L], position: usize, out: &mut Vec<(Token, f32)>) -> Result<()> {
         out.clear();
-        Scratch::with(|Scratch { wide, adjusted, pool }| {
+        Scratch::with(|Scratch { wide, adjusted, dry, pool }| {
             let row = self.row(logits, position, wide)?;
-            match self.adjust(row, Softmax::of(row)?, position, adjusted)? {
+            match self.adjust(row, Softmax::of(row)?, position, adjusted, dry)? {
                 Choice::One(token) => out.push((token, 1.0)),
-                Choice::Draw(logits) => pool.distribution(logits, &self.sampling, out)?,
+                Choice::Draw(logits) => pool.distribution(logits, &self.sampling, self.chances(position).xtc, out)?,
             }
             Ok(())
         })
+    }
+
+    /// Appends the [`Sampling::logprobs`] most probable tokens of the model's own distribution to `out`, the most probable
+    /// first, of equals the one with the lower id: before penalties, bias, temperature and truncation. They are fewer where
+    /// fewer have any probability.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a row that is not as long as the vocabulary;
+    /// [`Runtime`](crate::ErrorKind::Runtime) for a logit that is not a number, and where all are negative infinity. `out` is
+    /// then as it was.
+    ///
+    /// ```
+    /// use infer_core::{Sampling, Token, sampling::Sampler};
+    ///
+    /// let mut sampler = Sampler::new(&Sampling::greedy().with_logprobs(2), &[], 4)?;
+    /// let mut top = Vec::new();
+    /// sampler.top(&[0.0, 2.0, -1.0, 0.5], &mut top)?;
+    /// assert_eq!(top.iter().map(|token| token.token).collect::<Vec<_>>(), [Token(1), Token(3)]);
+    /// assert!(top[0].logprob > top[1].logprob);
+    /// # Ok::<_, infer_core::Error>(())
+    /// ```
+    pub fn top<L: Logit>(&mut self, logits: &[L], out: &mut Vec<Sampled>) -> Result<()> {
+        let most = self.sampling.logprobs;
+        if most == 0 {
+            return Ok(());
+        }
+        Scratch::with(|Scratch { wide, pool, .. }| {
+            let row = self.row(logits, self.len, wide)?;
+            pool.top(row, Softmax::of(row)?, most, out);
+            Ok(())
+        })
+    }
+
+    fn chances(&self, position: usize) -> Chances {
+        Chances::of(self.sampling.seed, position)
     }
 
     fn row<'r, L: Logit>(&self, logits: &'r [L], position: usize, wide: &'r mut Vec<f32>) -> Result<&'r [f32]> {
@@ -157,24 +208,23 @@ impl Sampler {
         Ok(L::wide(logits, wide))
     }
 
-    /// Adds bias and penalties.
+    /// Adds bias and penalties, DRY's among them.
     fn adjust<'r>(
         &mut self,
         row: &'r [f32],
         model: Softmax,
         position: usize,
         adjusted: &'r mut Vec<f32>,
+        dry: &mut dry::Work,
     ) -> Result<Choice<'r>> {
-        let plain = self.window.is_none() && self.sampling.logit_bias.is_empty();
+        let plain = self.history.is_none() && self.sampling.logit_bias.is_empty();
         let (row, peak, sum) = if plain {
             (row, model.peak, Some(model.sum))
         } else {
             adjusted.clear();
             adjusted.extend_from_slice(row);
             self.add_bias(adjusted);
-            if let Some(window) = &mut self.window {
-                window.penalise(position, &self.sampling, adjusted);
-            }
+            self.penalise(position, adjusted, dry);
             let forbidden = || runtime("the logit bias forbids every token that the model does not".into());
             (&**adjusted, Peak::of(adjusted).ok_or_else(forbidden)?, None)
         };
@@ -182,6 +232,18 @@ impl Sampler {
             return Ok(Choice::One(Token(peak.at as u32)));
         }
         Ok(Choice::Draw(Peaked { row, peak: peak.logit, sum }))
+    }
+
+    fn penalise(&mut self, position: usize, logits: &mut [f32], dry: &mut dry::Work) {
+        let Some(history) = &self.history else { return };
+        let tokens = &history[..position];
+        if let Some(counts) = &mut self.counts {
+            counts.penalise(tokens, &self.sampling, logits);
+        }
+        if self.sampling.has_dry() {
+            let window = &tokens[position.saturating_sub(self.sampling.dry_window)..];
+            dry.penalise(&self.sampling, window, logits);
+        }
     }
 
     fn add_bias(&self, logits: &mut [f32]) {

@@ -1,5 +1,5 @@
-use super::*;
-use crate::{ErrorKind, Sampled, Sampling, Token};
+use super::{uniform::Chances, *};
+use crate::{DryBreakers, ErrorKind, Sampled, Sampling, Token};
 use proptest::prelude::*;
 
 fn draw(sampler: &mut Sampler, logits: &[f32], position: usize) -> Sampled {
@@ -33,8 +33,48 @@ fn expected(sampling: &Sampling, logits: &[f32], history: &[Token]) -> Vec<(Toke
     for &(token, bias) in &sampling.logit_bias {
         logits[token.index()] += bias;
     }
+    penalise(sampling, &mut logits, history);
+    let mut list: Vec<(Token, f64)> = (0..).map(Token).zip(logits.into_iter().map(f64::from)).collect();
+    list.retain(|&(_, logit)| logit > f64::NEG_INFINITY);
+    list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    if sampling.top_n_sigma > 0.0 {
+        let (n, peak) = (list.len() as f64, list[0].1);
+        let mean = list.iter().map(|&(_, logit)| logit).sum::<f64>() / n;
+        let variance = list.iter().map(|&(_, logit)| (logit - mean).powi(2)).sum::<f64>() / n;
+        list.retain(|&(_, logit)| logit >= peak - f64::from(sampling.top_n_sigma) * variance.sqrt());
+    }
+    if sampling.top_k > 0 {
+        list.truncate(sampling.top_k);
+    }
+    if sampling.typical_p < 1.0 {
+        list = typical(list, sampling.typical_p.into());
+    }
+    if sampling.top_p < 1.0 {
+        let mut sum = 0.0;
+        let enough = |&p: &f64| {
+            sum += p;
+            sum >= f64::from(sampling.top_p)
+        };
+        let last = probabilities(&list, 1.0).iter().position(enough);
+        list.truncate(last.map_or(list.len(), |last| last + 1));
+    }
+    let peak = list[0].1;
+    list.retain(|&(_, logit)| logit - peak >= f64::from(sampling.min_p).ln());
+    if Chances::of(sampling.seed, history.len()).xtc < sampling.xtc_probability {
+        let obvious = probabilities(&list, 1.0).iter().filter(|&&p| p >= f64::from(sampling.xtc_threshold)).count();
+        list.drain(..obvious.saturating_sub(1));
+    }
+    let temperature = temperature(&list, sampling);
+    if temperature == 0.0 {
+        return vec![(list[0].0, 1.0)];
+    }
+    let shares = probabilities(&list, temperature);
+    list.iter().zip(shares).map(|(&(token, _), p)| (token, p)).collect()
+}
+
+fn penalise(sampling: &Sampling, logits: &mut [f32], history: &[Token]) {
     let window = &history[history.len().saturating_sub(sampling.penalty_window)..];
-    for (token, logit) in (0..).map(Token).zip(&mut logits) {
+    for (token, logit) in (0..).map(Token).zip(&mut *logits) {
         let count = window.iter().filter(|&&other| other == token).count();
         if count > 0 {
             let factor = sampling.repetition_penalty;
@@ -42,37 +82,64 @@ fn expected(sampling: &Sampling, logits: &[f32], history: &[Token]) -> Vec<(Toke
             *logit -= count as f32 * sampling.frequency_penalty + sampling.presence_penalty;
         }
     }
-    let mut list: Vec<(Token, f64)> = (0..).map(Token).zip(logits.into_iter().map(f64::from)).collect();
-    list.retain(|&(_, logit)| logit > f64::NEG_INFINITY);
-    list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let peak = list[0].1;
-    if sampling.top_k > 0 {
-        list.truncate(sampling.top_k);
+    // DRY, without breakers: those have tests of their own.
+    let window = &history[history.len().saturating_sub(sampling.dry_window)..];
+    for (token, logit) in (0..).map(Token).zip(logits) {
+        let before = (0..window.len()).filter(|&at| window[at] == token);
+        let length = |at: usize| window[..at].iter().rev().zip(window.iter().rev()).take_while(|(a, b)| a == b).count();
+        let longest = before.filter(|&at| at > 0).map(length).max();
+        if let Some(beyond) = longest.and_then(|longest| longest.checked_sub(sampling.dry_allowed_length)) {
+            *logit -= sampling.dry_multiplier * sampling.dry_base.powi(beyond as i32);
+        }
     }
-    if sampling.top_p < 1.0 {
-        let total: f64 = list.iter().map(|(_, logit)| (logit - peak).exp()).sum();
-        let mut sum = 0.0;
-        let enough = |&(_, logit): &(Token, f64)| {
-            sum += (logit - peak).exp() / total;
-            sum >= f64::from(sampling.top_p)
-        };
-        list.truncate(list.iter().position(enough).map_or(list.len(), |last| last + 1));
+}
+
+/// Surprise nearest to the expected surprise first; the list comes and goes with the most probable first.
+fn typical(list: Vec<(Token, f64)>, p: f64) -> Vec<(Token, f64)> {
+    let shares = probabilities(&list, 1.0);
+    let entropy: f64 = shares.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    let total: f64 = list.iter().map(|&(_, logit)| (logit - list[0].1).exp()).sum();
+    let surprise = |at: usize| total.ln() - (list[at].1 - list[0].1);
+    let mut order: Vec<usize> = (0..list.len()).collect();
+    order.sort_by(|&a, &b| (surprise(a) - entropy).abs().total_cmp(&(surprise(b) - entropy).abs()));
+    let mut sum = 0.0;
+    let enough = |&at: &usize| {
+        sum += shares[at];
+        sum > p
+    };
+    let last = order.iter().position(enough);
+    order.truncate(last.map_or(list.len(), |last| last + 1));
+    order.sort_unstable();
+    order.into_iter().map(|at| list[at]).collect()
+}
+
+fn temperature(list: &[(Token, f64)], sampling: &Sampling) -> f64 {
+    let (temperature, range) = (f64::from(sampling.temperature), f64::from(sampling.dynatemp_range));
+    if range == 0.0 || list.len() < 2 {
+        return temperature;
     }
-    list.retain(|&(_, logit)| logit - peak >= f64::from(sampling.min_p).ln());
-    if sampling.is_greedy() {
-        return vec![(list[0].0, 1.0)];
-    }
-    let weight = |logit: f64| ((logit - peak) / f64::from(sampling.temperature)).exp();
-    let total: f64 = list.iter().map(|&(_, logit)| weight(logit)).sum();
-    list.iter().map(|&(token, logit)| (token, weight(logit) / total)).collect()
+    let entropy: f64 = probabilities(list, 1.0).iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum();
+    let share = (entropy / (list.len() as f64).ln()).clamp(0.0, 1.0).powf(sampling.dynatemp_exponent.into());
+    let (least, most) = ((temperature - range).max(0.0), temperature + range);
+    least + (most - least) * share
+}
+
+/// Of a list with the most probable first.
+fn probabilities(list: &[(Token, f64)], temperature: f64) -> Vec<f64> {
+    let weights: Vec<f64> = list.iter().map(|&(_, logit)| ((logit - list[0].1) / temperature).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
 }
 
 /// All steps on their own and together, off and at their ends.
 fn samplings() -> impl Strategy<Value = Sampling> {
     let truncation = (
+        prop_oneof![3 => Just(0.0f32), 1 => 0.1f32..4.0],
         prop_oneof![Just(0), 1usize..60, Just(5000)],
+        prop_oneof![4 => Just(1.0f32), 1 => Just(0.0), 3 => 0.01f32..0.9999],
         prop_oneof![2 => Just(1.0f32), 1 => Just(0.0), 3 => 0.01f32..0.9999],
         prop_oneof![2 => Just(0.0f32), 1 => Just(1.0), 3 => 0.001f32..0.5],
+        prop_oneof![2 => Just((0.0f32, 0.1f32)), 1 => Just((1.0, 0.0)), 2 => (0f32..1.0, 0.001f32..0.6)],
     );
     let penalties = (
         prop_oneof![Just(1.0f32), 0.5f32..2.0],
@@ -80,26 +147,55 @@ fn samplings() -> impl Strategy<Value = Sampling> {
         prop_oneof![Just(0.0f32), -1f32..1.0],
         prop_oneof![Just(0usize), 1usize..12, Just(usize::MAX)],
     );
-    let temperature = prop_oneof![Just(0.0f32), Just(1.0), 0.05f32..3.0];
+    let dry = (
+        prop_oneof![2 => Just(0.0f32), 1 => 0.1f32..2.0],
+        1f32..2.5,
+        0usize..4,
+        prop_oneof![Just(0usize), 1usize..30, Just(usize::MAX)],
+    );
+    let temperature = (
+        prop_oneof![Just(0.0f32), Just(1.0), 0.05f32..3.0],
+        prop_oneof![3 => Just((0.0f32, 1.0f32)), 1 => (0f32..2.0, 0f32..3.0)],
+    );
     let bias = prop_oneof![Just(f32::NEG_INFINITY), -5f32..5.0];
-    (truncation, penalties, temperature, prop::collection::vec((0u32..100, bias), 0..4), any::<u64>()).prop_map(
-        |((top_k, top_p, min_p), (repetition, frequency, presence, window), temperature, bias, seed)| Sampling {
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            repetition_penalty: repetition,
-            frequency_penalty: frequency,
-            presence_penalty: presence,
-            penalty_window: window,
-            logit_bias: bias.into_iter().map(|(id, bias)| (Token(id), bias)).collect(),
-            seed,
+    let bias = prop::collection::vec(((0u32..100).prop_map(Token), bias), 0..4);
+    (truncation, penalties, dry, temperature, bias, any::<u64>()).prop_map(
+        |(truncation, penalties, dry, (temperature, dynatemp), logit_bias, seed)| {
+            let (top_n_sigma, top_k, typical_p, top_p, min_p, xtc) = truncation;
+            let (repetition_penalty, frequency_penalty, presence_penalty, penalty_window) = penalties;
+            let (dry_multiplier, dry_base, dry_allowed_length, dry_window) = dry;
+            Sampling {
+                temperature,
+                logit_bias,
+                repetition_penalty,
+                frequency_penalty,
+                presence_penalty,
+                penalty_window,
+                dry_multiplier,
+                dry_base,
+                dry_allowed_length,
+                dry_window,
+                dry_breakers: DryBreakers::default(),
+                top_n_sigma,
+                top_k,
+                typical_p,
+                top_p,
+                min_p,
+                xtc_probability: xtc.0,
+                xtc_threshold: xtc.1,
+                dynatemp_range: dynatemp.0,
+                dynatemp_exponent: dynatemp.1,
+                seed,
+                logprobs: 0,
+            }
         },
     )
 }
 
 fn history() -> impl Strategy<Value = Vec<Token>> {
-    prop::collection::vec((0u32..30).prop_map(Token), 0..40)
+    // Of few tokens, so that something repeats, and of more.
+    prop_oneof![prop::collection::vec(0u32..30, 0..40), prop::collection::vec(0u32..3, 0..40)]
+        .prop_map(|ids| ids.into_iter().map(Token).collect())
 }
 
 proptest! {
@@ -158,10 +254,12 @@ proptest! {
     #[test]
     fn the_state_is_a_function_of_the_tokens(
         sampling in samplings(),
+        breakers in prop::collection::vec(prop::collection::vec((0u32..30).prop_map(Token), 1..3), 0..3),
         prompt in history(),
         steps in prop::collection::vec((any::<prop::sample::Index>(), history(), any::<bool>()), 0..8),
     ) {
         let logits = row(100, 5);
+        let sampling = sampling.with_dry_breakers(DryBreakers::new(breakers));
         let mut fed = prompt.clone();
         let mut sampler = Sampler::new(&sampling, &prompt, 100).unwrap();
         for (at, tokens, cut) in steps {
@@ -201,6 +299,93 @@ fn the_log_probability_is_the_models_own() {
     assert_eq!(drawn.token, Token(1));
     let expected = 1.0 - (2f32.exp() + 1f32.exp() + 1.0).ln();
     assert!((drawn.logprob - expected).abs() < 1e-6, "{} for {expected}", drawn.logprob);
+}
+
+#[test]
+fn the_top_are_the_models_own() {
+    let bias = Sampling::greedy().with_logit_bias(Token(0), f32::NEG_INFINITY).with_temperature(0.5).with_top_k(1);
+    let logits = [2.0, 1.0, f32::NEG_INFINITY, 2.0, -1.0];
+    let top = |most, logits: &[f32]| {
+        let mut out = vec![Sampled::new(Token(9), 0.0)];
+        sampler(&bias.clone().with_logprobs(most), logits.len()).top(logits, &mut out).map(|()| out.split_off(1))
+    };
+    let all = top(9, &logits).unwrap();
+    assert_eq!(all.iter().map(|top| top.token.0).collect::<Vec<_>>(), [0, 3, 1, 4]);
+    let sum: f32 = all.iter().map(|top| top.logprob.exp()).sum();
+    assert!((sum - 1.0).abs() < 1e-6 && all[0].logprob == all[1].logprob);
+    assert_eq!(top(3, &logits).unwrap(), all[..3]);
+    assert_eq!(top(0, &logits).unwrap(), []);
+    assert_eq!(top(2, &[0.0, f32::INFINITY, 5.0]).unwrap(), [Sampled::new(Token(1), 0.0)]);
+    assert!(top(2, &[0.0, f32::NAN]).unwrap_err().to_string().contains("token 1 is not a number"));
+    let error = sampler(&bias.with_logprobs(1), 5).top(&[0.0; 4], &mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    // The drawn token's log-probability is the one it has there.
+    let mut greedy = sampler(&Sampling::greedy().with_logprobs(1), 500);
+    let (logits, mut most) = (row(500, 8), Vec::new());
+    greedy.top(&logits, &mut most).unwrap();
+    assert_eq!(most, [draw(&mut greedy, &logits, 0)]);
+}
+
+/// Typical sampling and XTC can leave the most probable token out; then temperature 0 takes the best of those that are left.
+#[test]
+fn the_best_of_what_is_left_is_taken() {
+    let logits = [0.5f32, 0.2, 0.2, 0.1].map(f32::ln);
+    let excluding = Sampling::greedy().with_xtc(1.0, 0.15);
+    assert!(Sampling::greedy().is_greedy() && !excluding.is_greedy());
+    assert_eq!(draw(&mut sampler(&excluding, 4), &logits, 0).token, Token(2));
+    assert_eq!(draw(&mut sampler(&excluding.with_xtc(0.0, 0.15), 4), &logits, 0).token, Token(0));
+    // The expected surprise is 1.22 nats; that of a token with probability 0.2 is 1.61, of one with 0.5 0.69.
+    let typical = Sampling::greedy().with_typical_p(0.3);
+    assert!(!typical.is_greedy());
+    assert_eq!(draw(&mut sampler(&typical, 4), &logits, 0).token, Token(1));
+}
+
+#[test]
+fn the_temperature_moves_with_the_entropy() {
+    let sampling = Sampling::greedy().with_temperature(1.0).with_dynatemp(1.0, 1.0);
+    let of = |sampling: &Sampling, logits: &[f32]| {
+        let mut out = Vec::new();
+        sampler(sampling, logits.len()).distribution(logits, 0, &mut out).unwrap();
+        out
+    };
+    // Nothing is known, all the range; all but certain, none of it.
+    assert!(of(&sampling, &[1.0; 4]).iter().all(|&(_, p)| p == 0.25));
+    assert_eq!(of(&sampling, &[0.0, 80.0, 0.0])[0], (Token(1), 1.0));
+    // From 0 on, where the most probable token is the first of equals.
+    let cold = Sampling::greedy().with_dynatemp(0.5, 1.0);
+    assert!(!cold.is_greedy());
+    let [(_, first), ..] = of(&cold, &[0.0, 1.0, 0.5])[..] else { panic!("nothing is left") };
+    assert!(first < 1.0);
+}
+
+/// Every other number is drawn for XTC: with probability 0.5, half of the positions leave the obvious choice out.
+#[test]
+fn xtc_acts_as_often_as_it_is_told() {
+    let sampling = Sampling::greedy().with_xtc(0.5, 0.1);
+    let mut sampler = sampler(&sampling, 2);
+    let mut acts = 0;
+    for position in 0..10_000 {
+        acts += draw(&mut sampler, &[1.0, 0.0], position).token.0;
+        sampler.accept(position, &[Token(0)]);
+    }
+    // Six standard deviations of 50.
+    assert!((4700..5300).contains(&acts), "{acts}");
+}
+
+#[test]
+fn is_stored_whole() {
+    let sampling = Sampling::greedy()
+        .with_temperature(0.7)
+        .with_typical_p(0.9)
+        .with_xtc(0.5, 0.2)
+        .with_dry_multiplier(0.8)
+        .with_dry_breakers(DryBreakers::new([vec![Token(3), Token(4)], vec![Token(1)]]))
+        .with_dynatemp(0.3, 2.0)
+        .with_top_n_sigma(1.5)
+        .with_logprobs(5);
+    let json = serde_json::to_string(&sampling).unwrap();
+    assert_eq!(serde_json::from_str::<Sampling>(&json).unwrap(), sampling);
+    assert_eq!(serde_json::from_str::<Sampling>("{}").unwrap(), Sampling::default(), "what is not said is off");
 }
 
 #[test]

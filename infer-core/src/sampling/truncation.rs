@@ -1,7 +1,7 @@
-//! Which tokens may be drawn.
+//! What each step keeps.
 //!
-//! Tokens have one order, the most probable first, and each step keeps a prefix of it. So none needs the whole row
-//! sorted: top-k and top-p find where they cut by partial selection.
+//! Tokens have one order, the most probable first, and most steps keep a prefix of it. So none needs the whole row sorted:
+//! they find where they cut by partial selection.
 
 use super::row::exp;
 
@@ -74,29 +74,56 @@ fn has_any(group: &[f32], counts: impl Fn(f32) -> bool) -> bool {
 }
 
 /// Keeps the `k` best, the worst of them last, the others in no order.
-fn keep_best(list: &mut Vec<Candidate>, k: usize) {
+pub(super) fn keep_best(list: &mut Vec<Candidate>, k: usize) {
     if k < list.len() {
         list.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
         list.truncate(k);
     }
 }
 
+/// exp(logit − peak) of a candidate.
+fn mass(candidate: Candidate, peak: f32) -> f64 {
+    f64::from(exp(candidate.logit() - peak))
+}
+
+/// Σ exp(logit − peak).
+pub(super) fn sum(list: &[Candidate], peak: f32) -> f64 {
+    list.iter().map(|&candidate| mass(candidate, peak)).sum()
+}
+
+/// The sum, and the expectation of logit − peak.
+pub(super) fn moments(list: &[Candidate], peak: f32) -> (f64, f64) {
+    let (mut sum, mut moment) = (0.0, 0.0);
+    for candidate in list {
+        let below = candidate.logit() - peak;
+        let mass = f64::from(exp(below));
+        sum += mass;
+        // A difference that overflows has no mass, and the product would not be a number.
+        moment += if mass > 0.0 { mass * f64::from(below) } else { 0.0 };
+    }
+    (sum, moment / sum)
+}
+
 /// Keeps the fewest best candidates whose masses, exp(logit − peak), add up to `target`, in no order.
+pub(super) fn top_mass(list: &mut Vec<Candidate>, peak: f32, target: f64) {
+    keep_fewest(list, |candidate| mass(candidate, peak), |sum| sum >= target);
+}
+
+/// Keeps the fewest best candidates whose masses together are enough, in no order; at least one.
 ///
 /// It looks for the cut by halving, after a few small steps for the usual case that it is near the top: each half is
 /// selected, not sorted, and added up.
-pub(super) fn top_mass(list: &mut Vec<Candidate>, peak: f32, target: f64) {
+fn keep_fewest(list: &mut Vec<Candidate>, mass: impl Fn(Candidate) -> f64, is_enough: impl Fn(f64) -> bool) {
     const FIRST: usize = 64;
     const GROWTH: usize = 64;
-    let mass = |list: &[Candidate]| list.iter().map(|candidate| f64::from(exp(candidate.logit() - peak))).sum::<f64>();
     // The first `from` are the best ones and too few; the first `to` are the best ones and enough, or all there are.
     let (mut from, mut to, mut before, mut step) = (0, list.len(), 0.0, FIRST);
     while to - from > 1 {
         let half = step.min((to - from) / 2);
         step = step.saturating_mul(GROWTH);
         let (better, _, _) = list[from..to].select_nth_unstable_by(half, |a, b| b.cmp(a));
-        let sum = before + mass(better);
-        if sum >= target {
+        let sum = before + better.iter().map(|&candidate| mass(candidate)).sum::<f64>();
+        if is_enough(sum) {
             to = from + half;
         } else {
             (from, before) = (from + half, sum);
@@ -105,23 +132,50 @@ pub(super) fn top_mass(list: &mut Vec<Candidate>, peak: f32, target: f64) {
     list.truncate(to);
 }
 
+/// Keeps the fewest candidates that together have more than the share `p`, those first whose logit is nearest to the expected
+/// one: as far as one's information, −ln p, is from the expected information, so far its logit is from the expected logit. Those
+/// that stay keep their places.
+pub(super) fn typical(list: &mut Vec<Candidate>, nearest: &mut Vec<Candidate>, row: &[f32], peak: f32, p: f32) {
+    let (sum, expected) = moments(list, peak);
+    let by_nearness = |candidate: Candidate| {
+        let distance = (f64::from(candidate.logit() - peak) - expected).abs();
+        Candidate::new(candidate.id(), -distance as f32)
+    };
+    nearest.clear();
+    nearest.extend(list.iter().map(|&candidate| by_nearness(candidate)));
+    let target = sum * f64::from(p);
+    keep_fewest(nearest, |near| f64::from(exp(row[near.id() as usize] - peak)), |sum| sum > target);
+    if let Some(furthest) = nearest.iter().min().copied() {
+        list.retain(|&candidate| by_nearness(candidate) >= furthest);
+    }
+}
+
+/// Of the candidates whose share is at least `threshold` keeps the worst; the others stay.
+pub(super) fn exclude_top(list: &mut Vec<Candidate>, peak: f32, threshold: f32) {
+    let least = sum(list, peak) * f64::from(threshold);
+    if let Some(worst) = list.iter().copied().filter(|&candidate| mass(candidate, peak) >= least).min() {
+        list.retain(|&candidate| candidate <= worst);
+    }
+}
+
 /// Keeps the candidates whose logit is at least `least`.
 pub(super) fn keep_at_least(list: &mut Vec<Candidate>, least: f32) {
     list.retain(|candidate| candidate.logit() >= least);
 }
 
-/// Puts a list, which is a prefix of the row's order, in the order of ids.
-pub(super) fn sort_by_id(row: &[f32], list: &mut Vec<Candidate>) {
+/// Puts a list in the order of ids; unless it `has_gaps`, all the row has between its worst and its best are in it.
+pub(super) fn sort_by_id(row: &[f32], list: &mut Vec<Candidate>, has_gaps: bool) {
     if list.is_sorted_by_key(|candidate| candidate.id()) {
         return;
     }
-    // A large part of the row is found again faster than it is sorted: its worst candidate tells the rest.
+    // A large part of the row is found again faster than it is sorted: its worst and its best tell the rest.
     if list.len() > row.len() / 16
-        && let Some(worst) = list.iter().min().copied()
+        && !has_gaps
+        && let Some((worst, best)) = list.iter().min().copied().zip(list.iter().max().copied())
     {
         let candidates = (0..).zip(row).map(|(id, &logit)| Candidate::new(id, logit));
         list.clear();
-        list.extend(candidates.filter(|&candidate| candidate >= worst));
+        list.extend(candidates.filter(|candidate| (worst..=best).contains(candidate)));
     } else {
         list.sort_unstable_by_key(|candidate| candidate.id());
     }
@@ -209,13 +263,65 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
+        fn typical_keeps_the_fewest_nearest_in_place(row in row(), p in prop_oneof![0f32..1.0, Just(0.0)]) {
+            let (mut list, mut spare) = (Vec::new(), Vec::new());
+            at_least(&row, f32::NEG_INFINITY, &mut list);
+            prop_assume!(!list.is_empty());
+            let peak = list.iter().max().unwrap().logit();
+            let mass = |logit: f32| f64::from(exp(logit - peak));
+            let (all, expected) = moments(&list, peak);
+            // The rest by a plain sort.
+            let distance = |c: Candidate| (f64::from(c.logit() - peak) - expected).abs() as f32;
+            let mut nearest = list.clone();
+            nearest.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.id().cmp(&b.id())));
+            typical(&mut list, &mut spare, &row, peak, p);
+            let slack = 1e-12 * all;
+            let kept: f64 = nearest[..list.len()].iter().map(|c| mass(c.logit())).sum();
+            let last = mass(nearest[list.len() - 1].logit());
+            prop_assert!(list.len() == nearest.len() || kept > all * f64::from(p) - slack);
+            prop_assert!(list.len() == 1 || kept - last <= all * f64::from(p) + slack);
+            let mut expected: Vec<u32> = nearest[..list.len()].iter().map(|c| c.id()).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(list.iter().map(|c| c.id()).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
         fn ids_are_in_order_and_the_same(row in row(), k in prop_oneof![1usize..2000, 1usize..20]) {
             let mut list = Vec::new();
             top_k(&row, k, &mut list);
             let mut expected: Vec<u32> = ids(&list);
             expected.sort_unstable();
-            sort_by_id(&row, &mut list);
-            prop_assert_eq!(list.iter().map(|candidate| candidate.id()).collect::<Vec<_>>(), expected);
+            sort_by_id(&row, &mut list, false);
+            prop_assert_eq!(list.iter().map(|candidate| candidate.id()).collect::<Vec<_>>(), &expected[..]);
+            // Without the best, and with gaps.
+            let best = list.iter().max().copied();
+            list.retain(|&candidate| Some(candidate) != best);
+            expected.retain(|&id| best.is_none_or(|best| best.id() != id));
+            for (step, has_gaps) in [(1, false), (2, true)] {
+                let mut some: Vec<_> = list.iter().copied().rev().step_by(step).collect();
+                let mut ids: Vec<_> = expected.iter().copied().rev().step_by(step).collect();
+                ids.reverse();
+                sort_by_id(&row, &mut some, has_gaps);
+                prop_assert_eq!(some.iter().map(|candidate| candidate.id()).collect::<Vec<_>>(), ids);
+            }
+        }
+    }
+
+    #[test]
+    fn of_the_obvious_choices_the_worst_stays() {
+        let probabilities = [0.05f32, 0.4, 0.1, 0.2, 0.2, 0.05];
+        let row = probabilities.map(f32::ln);
+        for (threshold, left) in [
+            (0.09, &[2, 0, 5][..]),
+            (0.11, &[4, 2, 0, 5]),
+            (0.3, &[1, 3, 4, 2, 0, 5]),
+            (0.6, &[1, 3, 4, 2, 0, 5]),
+            (0.0, &[5]),
+        ] {
+            let mut list = Vec::new();
+            at_least(&row, f32::NEG_INFINITY, &mut list);
+            exclude_top(&mut list, row[1], threshold);
+            assert_eq!(ids(&list), left, "{threshold}");
         }
     }
 
@@ -226,6 +332,9 @@ mod tests {
         assert!(list.is_empty());
         top_mass(&mut list, 0.0, 0.5);
         at_least(&[], 0.0, &mut list);
+        assert!(list.is_empty());
+        exclude_top(&mut list, 0.0, 0.1);
+        typical(&mut list, &mut Vec::new(), &[], 0.0, 0.5);
         assert!(list.is_empty());
     }
 }

@@ -15,10 +15,25 @@
 /// ```
 #[must_use]
 pub fn uniform(seed: u64, position: usize) -> f32 {
-    let position = position as u64;
-    let [word, ..] = philox4x32(halves(position, 0), [seed as u32, (seed >> 32) as u32]);
-    // 24 bits: every value is exact in f32, and the largest is below 1.
-    (word >> 8) as f32 * (1.0 / 16_777_216.0)
+    Chances::of(seed, position).token
+}
+
+/// The random numbers of a position, each of a stream of its own and in `[0, 1)`: the first words of its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chances {
+    /// Which token is drawn: [`uniform`].
+    pub(super) token: f32,
+    /// Whether XTC acts.
+    pub(super) xtc: f32,
+}
+
+impl Chances {
+    pub(super) fn of(seed: u64, position: usize) -> Self {
+        let [token, xtc, ..] = philox4x32(halves(position as u64, 0), [seed as u32, (seed >> 32) as u32]);
+        // 24 bits: every value is exact in f32, and the largest is below 1.
+        let share = |word: u32| (word >> 8) as f32 * (1.0 / 16_777_216.0);
+        Self { token: share(token), xtc: share(xtc) }
+    }
 }
 
 fn halves(low: u64, high: u64) -> [u32; 4] {
@@ -78,6 +93,9 @@ mod tests {
         for seed in [0, 1, 2, u64::MAX, 1 << 32] {
             assert!(chi_square((0..100_000).map(|position| uniform(seed, position))) < 44.3, "seed {seed}");
         }
+        for seed in [0, 1, u64::MAX] {
+            assert!(chi_square((0..100_000).map(|position| Chances::of(seed, position).xtc)) < 44.3, "seed {seed}");
+        }
         for position in [0, 1, 2, 4096] {
             assert!(chi_square((0..100_000).map(|seed| uniform(seed, position))) < 44.3, "position {position}");
         }
@@ -91,6 +109,9 @@ mod tests {
         assert!(chi_square(along) < 44.3);
         let across = (0..100_000).map(|seed| cell(uniform(seed, 9), uniform(seed + 1, 9)));
         assert!(chi_square(across) < 44.3);
+        // The numbers of a position must not know of each other either.
+        let both = (0..100_000).map(|position| Chances::of(42, position)).map(|both| cell(both.token, both.xtc));
+        assert!(chi_square(both) < 44.3);
         // A seed and a position must not be interchangeable.
         let swapped = (0..100_000).map(|n| cell(uniform(n, 17), uniform(17, n as usize)));
         assert!(chi_square(swapped) < 44.3);

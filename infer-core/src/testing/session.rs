@@ -50,6 +50,8 @@ pub struct Scripted {
 struct Found {
     sampled: Vec<Sampled>,
     sampled_ends: Vec<u32>,
+    top: Vec<Sampled>,
+    top_ends: Vec<u32>,
     logits: Vec<f32>,
     logits_rows: Vec<u32>,
     hidden: Vec<f32>,
@@ -196,9 +198,11 @@ impl Scripted {
                 sampler.accept(entry.start(), batch.tokens(entry));
                 if let Some(row) = row {
                     sampler.sample(row, entry.start() + entry.range().len(), &mut found.sampled)?;
+                    sampler.top(row, &mut found.top)?;
                 }
             }
             found.sampled_ends.push(count(found.sampled.len()));
+            found.top_ends.push(count(found.top.len()));
         }
         Ok(())
     }
@@ -345,6 +349,7 @@ impl Session for Scripted {
     fn outputs(&self) -> Outputs<'_> {
         let found = &self.found;
         Outputs::new(&found.sampled, &found.sampled_ends)
+            .with_top(&found.top, &found.top_ends)
             .with_logits(Rows::new(&found.logits, self.limits.vocab, &found.logits_rows))
             .with_embeddings(Rows::new(&found.hidden, WIDTH, &found.hidden_rows))
             .with_scores(&found.scores, &found.score_ends)
@@ -379,6 +384,8 @@ impl Found {
     fn clear(&mut self) {
         self.sampled.clear();
         self.sampled_ends.clear();
+        self.top.clear();
+        self.top_ends.clear();
         self.logits.clear();
         self.logits_rows.clear();
         self.hidden.clear();

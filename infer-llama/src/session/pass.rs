@@ -99,6 +99,7 @@ impl Session {
                 let (number, row) = rows.next().expect("there is a row for each place");
                 if let Some(sampler) = &mut seat.sampler {
                     sampler.sample(row, entry.start() + entry.range().len(), &mut self.results.sampled)?;
+                    sampler.top(row, &mut self.results.top)?;
                 }
                 if entry.want() == Want::Logits {
                     shown = number;

@@ -7,6 +7,10 @@ pub(super) struct Results {
     pub(super) sampled: Vec<Sampled>,
     /// Entry → where its tokens end in `sampled`.
     ends: Vec<u32>,
+    /// The most probable tokens, where a sampling asks for them.
+    pub(super) top: Vec<Sampled>,
+    /// Entry → where its tokens end in `top`.
+    top_ends: Vec<u32>,
     /// Entry → its row of logits, if they were asked for.
     logits: Vec<u32>,
 }
@@ -17,6 +21,8 @@ impl Results {
         Self {
             sampled: Vec::with_capacity(entries),
             ends: Vec::with_capacity(entries),
+            top: Vec::new(),
+            top_ends: Vec::with_capacity(entries),
             logits: Vec::with_capacity(entries),
         }
     }
@@ -24,18 +30,25 @@ impl Results {
     pub(super) fn clear(&mut self) {
         self.sampled.clear();
         self.ends.clear();
+        self.top.clear();
+        self.top_ends.clear();
         self.logits.clear();
     }
 
-    /// The tokens that were sampled since the last entry are this one's, and so is a row of logits, if it is not
-    /// [`Rows::NONE`].
+    /// The tokens that were sampled or found most probable since the last entry are this one's, and so is a row of logits, if
+    /// it is not [`Rows::NONE`].
     pub(super) fn end_entry(&mut self, logits: u32) {
         self.logits.push(logits);
         self.ends.push(u32::try_from(self.sampled.len()).expect("an entry brings one token"));
+        self.top_ends.push(u32::try_from(self.top.len()).expect("a pass has fewer than 2^32 logits"));
     }
 
     /// A view of it, with the logits that the context holds.
     pub(super) fn outputs<'s>(&'s self, logits: &'s [f32], vocab: usize) -> Outputs<'s> {
-        Outputs::new(&self.sampled, &self.ends).with_logits(Rows::new(logits, vocab, &self.logits))
+        Outputs::new(&self.sampled, &self.ends).with_top(&self.top, &self.top_ends).with_logits(Rows::new(
+            logits,
+            vocab,
+            &self.logits,
+        ))
     }
 }
