@@ -30,8 +30,8 @@ pub struct EncoderOptions {
     pub normalize: bool,
     /// Tokens one text can have; `None` is what the model was trained for.
     pub context: Option<usize>,
-    /// Tokens computed in one pass, over several texts; `None` is the backend's default. At least
-    /// [`context`](Self::context), since a text cannot be cut.
+    /// Tokens a pass is filled up to with several texts; `None` is the backend's default. A text cannot be cut: one that is
+    /// longer has a pass of its own. More is not faster for ever, since every token of a pass is compared with every other one.
     pub batch: Option<usize>,
     /// Threads a pass uses; `None` is as many as this process may run on.
     pub threads: Option<usize>,
@@ -99,9 +99,9 @@ pub struct EncoderInfo {
     pub normalized: bool,
     /// Tokens one text can have.
     pub context: usize,
-    /// Tokens computed in one pass, over several texts.
+    /// Tokens a pass is filled up to with several texts; a longer text has a pass of its own.
     pub batch: usize,
-    /// Texts computed in one pass.
+    /// Texts one pass can have.
     pub texts: usize,
     /// What the numbers of [`Pooling::Rank`] are the scores of, in order; empty where the model does not say.
     pub labels: Vec<String>,
@@ -113,12 +113,80 @@ impl EncoderInfo {
     pub const fn new(pooling: Pooling, width: usize, context: usize) -> Self {
         Self { pooling, width, normalized: false, context, batch: context, texts: 1, labels: Vec::new() }
     }
+
+    /// For backends: whether texts can be encoded, before anything is computed. `vocab` is how many tokens there are.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), naming the text by its index, for one that is empty, longer than
+    /// [`context`](Self::context), or has a token outside the vocabulary; and for more vectors than 2^32.
+    pub fn check(&self, texts: &[&[Token]], vocab: usize) -> Result<()> {
+        let mut vectors = 0_usize;
+        for (index, text) in texts.iter().enumerate() {
+            if text.is_empty() {
+                return Err(Error::invalid_input(format!("text {index} has no tokens; give it one, or leave it out")));
+            }
+            if text.len() > self.context {
+                return Err(Error::invalid_input(format!(
+                    "text {index} has {} tokens, and {} fit; shorten it or cut it in pieces",
+                    text.len(),
+                    self.context
+                )));
+            }
+            if let Some((at, token)) = text.iter().enumerate().find(|(_, token)| token.index() >= vocab) {
+                return Err(Error::invalid_input(format!(
+                    "token {at} of text {index} is {token}, outside the vocabulary of {vocab}"
+                )));
+            }
+            vectors = vectors.saturating_add(if self.pooling == Pooling::None { text.len() } else { 1 });
+        }
+        match u32::try_from(vectors) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::invalid_input(format!("{vectors} vectors are wanted at once; encode fewer texts"))),
+        }
+    }
+
+    /// For backends: divides a vector by its Euclidean length, where vectors are [`normalized`](Self::normalized). One of
+    /// length 0 stays as it is.
+    pub fn normalize(&self, vector: &mut [f32]) {
+        if !self.normalized {
+            return;
+        }
+        // In 64 bits: squares of 32-bit numbers neither overflow nor vanish there.
+        let length = vector.iter().map(|&number| f64::from(number).powi(2)).sum::<f64>().sqrt();
+        if length > 0.0 {
+            vector.iter_mut().for_each(|number| *number = (f64::from(*number) / length) as f32);
+        }
+    }
 }
 
 /// A model that turns texts into vectors or scores: embeddings, classification, reranking.
 ///
-/// It has no cells and remembers nothing: a result depends on the text alone, not on what was encoded before or beside it.
+/// It has no cells and remembers nothing: a result depends on the text alone, not on what was encoded before or beside it,
+/// but for rounding: how many texts share a pass may decide in which order a runtime adds.
 /// Like a [`Session`](crate::Session) it lives on the thread that made it.
+///
+/// ```
+/// # #[cfg(feature = "testing")] {
+/// use infer_core::{Encoder, EncoderOptions, Model, Special, testing::ScriptedModel};
+///
+/// let model = ScriptedModel::default();
+/// let mut encoder = model.encoder(&EncoderOptions::new())?;
+/// let mut texts = Vec::new();
+/// for text in ["The ferry leaves at nine.", "A boat goes at nine.", "I like pears."] {
+///     let mut tokens = Vec::new();
+///     model.tokenizer().encode(text, Special::ADD, &mut tokens)?;
+///     texts.push(tokens);
+/// }
+/// let texts: Vec<_> = texts.iter().map(Vec::as_slice).collect();
+/// encoder.encode(&texts)?;
+///
+/// let vectors = encoder.vectors();
+/// let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+/// let [ferry, boat, pears] = [0, 1, 2].map(|text| vectors.vector(text).unwrap());
+/// assert!(dot(ferry, boat) > dot(ferry, pears)); // of length 1, so the dot product is the cosine
+/// # }
+/// # Ok::<(), infer_core::Error>(())
+/// ```
 pub trait Encoder {
     /// The model.
     fn model(&self) -> &Arc<ModelInfo>;

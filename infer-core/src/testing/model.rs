@@ -1,7 +1,7 @@
 use crate::{
-    Error, Model, ModelInfo, Result, Session, SessionOptions, Special, SpecialTokens, Token, TokenFlags, Tokenizer,
-    Vocab, VocabKind,
-    testing::{Script, Scripted, adapters::Adapters},
+    Encoder, EncoderOptions, Error, Model, ModelInfo, Result, Session, SessionOptions, Special, SpecialTokens, Token,
+    TokenFlags, Tokenizer, Vocab, VocabKind,
+    testing::{Script, Scripted, ScriptedEncoder, adapters::Adapters},
 };
 use std::sync::{
     Arc,
@@ -79,6 +79,15 @@ impl ScriptedModel {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         Ok(Scripted::new(self.script.clone(), self.info.clone(), limits, adapters, cells, number))
     }
+
+    /// An encoder as its own type. Same as [`Model::encoder`] otherwise.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the options ask for no context, no batch or no threads.
+    pub fn scripted_encoder(&self, options: &EncoderOptions) -> Result<ScriptedEncoder> {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed);
+        ScriptedEncoder::new(self.script.clone(), self.info.clone(), options, number, self.info.vocab)
+    }
 }
 
 impl Default for ScriptedModel {
@@ -98,6 +107,10 @@ impl Model for ScriptedModel {
 
     fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
         Ok(Box::new(self.scripted(options)?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
+        Ok(Box::new(self.scripted_encoder(options)?))
     }
 }
 

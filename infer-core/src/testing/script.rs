@@ -14,6 +14,7 @@ pub struct Script {
     pub(super) capabilities: Capabilities,
     pub(super) seed: u64,
     pub(super) lines: Vec<Line>,
+    pub(super) labels: Vec<String>,
     pub(super) faults: Vec<(u64, Fault)>,
     pub(super) hook: Option<Hook>,
 }
@@ -82,15 +83,15 @@ pub enum Fault {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Step<'a> {
-    /// How many sessions the model had made before this one.
+    /// How many sessions and encoders the model had made before this one.
     pub session: u64,
-    /// How many passes the session had begun before this one. A batch that was refused is not a pass.
+    /// How many passes the session or encoder had begun before this one. A batch that was refused is not a pass.
     pub pass: u64,
-    /// How many entries of the batch have been computed: from 0 to [`entries`](Self::entries), both included.
+    /// How many entries of the batch, or texts of the pass, have been computed: from 0 to [`entries`](Self::entries), both included.
     pub done: usize,
-    /// How many entries the batch has.
+    /// How many there are.
     pub entries: usize,
-    /// The session's interrupt: raised in the hook, it stops this very pass at this very moment.
+    /// The interrupt: raised in the hook, it stops this very pass at this very moment.
     pub interrupt: &'a Interrupt,
 }
 
@@ -118,6 +119,7 @@ impl Script {
             capabilities,
             seed: 0,
             lines: Vec::new(),
+            labels: Vec::new(),
             faults: Vec::new(),
             hook: None,
         }
@@ -193,7 +195,15 @@ impl Script {
         self
     }
 
-    /// Pass `pass` of each session, counted from 0, goes wrong half-way: when half its entries, rounded up, are computed.
+    /// What an encoder with [`Pooling::Rank`](crate::Pooling::Rank) gives the scores of.
+    #[must_use]
+    pub fn with_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
+        self.labels = labels.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Pass `pass` of each session or encoder, counted from 0, goes wrong half-way: when half its entries or texts, rounded up, are
+    /// computed.
     #[must_use]
     pub fn with_fault(mut self, pass: u64, fault: Fault) -> Self {
         self.faults.push((pass, fault));
