@@ -15,6 +15,7 @@
 //! | **batch** | [`Batch`], [`Want`] | what one pass is to append to which sequences, and what is wanted back |
 //! | **pass** | [`Session::decode`] | one forward pass over a batch: prefill (many tokens of one sequence), decode (one of each) or both |
 //! | **outputs** | [`Outputs`] | a view of what the last pass brought: tokens, logits, hidden states, scores |
+//! | **encoder** | [`Encoder`], [`Pooling`] | a model that turns texts into vectors or scores: embeddings, classification, reranking |
 //! | **sampling** | [`Sampling`], [`sampling`] | how a next token is chosen, as data |
 //! | **cost** | [`cost`] | what a model needs, from its dimensions alone: bytes, KV bytes, FLOPs |
 //! | **chat template** | [`chat`](chat/index.html) | how a conversation becomes a prompt |

@@ -7,6 +7,7 @@
 //! - [`Tokenizer`] turns text into tokens; [`Vocab`](infer_core::Vocab) has what the way back needs, as plain data.
 //! - [`Session`] holds the keys and values of some sequences and runs passes over them:
 //!   [`infer_core::Session`] says what can be done with one.
+//! - [`Encoder`] turns texts into vectors or scores: embeddings, classification, reranking.
 //! - [`gguf`] reads headers of model files without any native code.
 //!
 //! ```
@@ -75,6 +76,7 @@ mod adapter;
 mod cells;
 mod convert;
 mod devices;
+mod encoder;
 mod error;
 pub mod gguf;
 mod llama;
@@ -90,6 +92,7 @@ mod tokenizer;
 
 pub use adapter::Adapter;
 pub use devices::{Device, DeviceKind};
+pub use encoder::Encoder;
 pub use llama::Llama;
 pub use memory::{Available, available_memory};
 pub use model::Model;

@@ -129,6 +129,21 @@ impl Dims {
         let numbers = self.token.saturating_mul(shape.micro_batch).saturating_add(logits);
         Need { kv: position.saturating_mul(shape.cells), compute: numbers.saturating_mul(4) }
     }
+
+    /// What an encoder takes whose passes have this many tokens, and which has as many cells or none.
+    pub(crate) fn need_of_encoder(self, tokens: u64, has_cells: bool) -> Need {
+        let mut need = self.need(Shape {
+            cells: if has_cells { tokens } else { 0 },
+            sequences: 0,
+            micro_batch: tokens,
+            kv_bytes_of_32: (64, 64),
+        });
+        // The library keeps room for logits of all tokens, also where nothing computes any; and who sees whom is a table.
+        let logits = self.vocab.saturating_mul(tokens).saturating_mul(if has_cells { 2 } else { 1 });
+        let numbers = logits.saturating_add(tokens.saturating_mul(tokens));
+        need.compute = need.compute.saturating_add(numbers.saturating_mul(4));
+        need
+    }
 }
 
 impl Need {

@@ -1,13 +1,13 @@
 //! An open model file.
 
 use crate::{
-    Llama, ModelOptions, Session, SessionOptions, Tokenizer, convert,
+    Encoder, Llama, ModelOptions, Session, SessionOptions, Tokenizer, convert,
     error::{BACKEND, about_file},
     gguf::{self, Header, Purpose},
     memory::Dims,
     raw::{self, Source},
 };
-use infer_core::{Error, ErrorKind, ModelInfo, Result};
+use infer_core::{EncoderOptions, Error, ErrorKind, ModelInfo, Result};
 use std::{ffi::CString, fmt, fs::File, ops::ControlFlow, path::Path, sync::Arc};
 
 /// An open model. Cheap to clone; its weights are shared by all its sessions, and freed when the last of these and of its clones
@@ -187,6 +187,18 @@ impl Model {
         Session::new(self, options)
     }
 
+    /// Makes an encoder: of a model that was made for embeddings, classification or reranking, or of a decoder.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for options out of range, or when neither they nor the file say how hidden states
+    /// are pooled; [`Unsupported`](ErrorKind::Unsupported) for a model with an encoder *and* a decoder, one that was opened for its
+    /// vocabulary only, and for [`Rank`](infer_core::Pooling::Rank) on one without a classification head;
+    /// [`OutOfMemory`](ErrorKind::OutOfMemory) when it does not fit the memory there is, before any is taken;
+    /// [`Runtime`](ErrorKind::Runtime) with what the library said.
+    pub fn encoder(&self, options: &EncoderOptions) -> Result<Encoder> {
+        Encoder::new(self, options)
+    }
+
     pub(crate) fn raw(&self) -> &Arc<raw::Model> {
         &self.inner.raw
     }
@@ -221,6 +233,10 @@ impl infer_core::Model for Model {
 
     fn session(&self, options: &infer_core::SessionOptions) -> Result<Box<dyn infer_core::Session>> {
         Ok(Box::new(self.session(&options.clone().into())?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn infer_core::Encoder>> {
+        Ok(Box::new(self.encoder(options)?))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod adapters;
 mod cut;
-mod open;
+pub(crate) mod open;
 mod pass;
 mod results;
 

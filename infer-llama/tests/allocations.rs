@@ -2,7 +2,7 @@
 
 mod kit;
 
-use infer_core::{Batch, OpenOptions, Sampling, Session as _, Token, Want};
+use infer_core::{Batch, Encoder as _, EncoderOptions, OpenOptions, Pooling, Sampling, Session as _, Token, Want};
 use infer_llama::{KvLayout, Llama, Model, SessionOptions};
 use infer_sys::llama::fake::{self, Script};
 use kit::{Folder, tiny};
@@ -77,5 +77,29 @@ fn a_step_allocates_nothing() {
             }
         }
         assert_eq!(ASKED.get() - warm, 0, "{layout:?}");
+    }
+}
+
+/// Texts of many lengths, over the faked door, which allocates nothing once it is warm.
+#[test]
+fn encoding_allocates_nothing() {
+    for pooling in [Pooling::Mean, Pooling::None] {
+        let folder = Folder::new();
+        let path = folder.file("tiny.gguf", &tiny::llama().bytes());
+        let _control = Script::new().install();
+        let model = Model::open(&Llama::from_api(fake::api()).unwrap(), path).unwrap();
+        let options = EncoderOptions::new().with_pooling(pooling).with_context(64).with_batch(64).with_threads(1);
+        let mut encoder = model.encoder(&options).unwrap();
+        let texts: Vec<Vec<Token>> = (0..40).map(|text| vec![Token(text); text as usize * 7 % 64 + 1]).collect();
+        let texts: Vec<&[Token]> = texts.iter().map(Vec::as_slice).collect();
+        for _ in 0..2 {
+            encoder.encode(&texts).unwrap();
+        }
+        let warm = ASKED.get();
+        for count in [40, 1, 17, 40] {
+            encoder.encode(&texts[..count]).unwrap();
+            assert_eq!(encoder.vectors().len(), count);
+        }
+        assert_eq!(ASKED.get() - warm, 0, "{pooling:?}");
     }
 }

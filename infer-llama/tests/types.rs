@@ -1,6 +1,6 @@
 //! Which types may cross threads, and what must not compile.
 
-use infer_llama::{Llama, Model, Session, Tokenizer};
+use infer_llama::{Encoder, Llama, Model, Session, Tokenizer};
 
 fn send<T: Send + 'static>() {}
 fn send_sync<T: Send + Sync + 'static>() {}
@@ -11,6 +11,7 @@ fn what_may_cross_threads_does() {
     send_sync::<Model>();
     send_sync::<Tokenizer>();
     send::<Session>();
+    send::<Encoder>();
 }
 
 #[test]

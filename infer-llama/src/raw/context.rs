@@ -1,5 +1,9 @@
 //! The owner of a `llama_context`, with its threads.
 
+mod encoder;
+
+pub(crate) use encoder::{Encoder, EncoderParams};
+
 use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
@@ -88,6 +92,19 @@ pub(crate) enum Pass {
     Failed(i32),
 }
 
+impl Pass {
+    /// What a result of `llama_decode` or `llama_encode` says.
+    fn of(result: i32) -> Self {
+        match result {
+            0 => Self::Done,
+            1 => Self::NoRoom,
+            2 => Self::Stopped,
+            -1 => Self::Invalid,
+            code => Self::Failed(code),
+        }
+    }
+}
+
 /// Rows of logits inside the context, one after the other.
 #[derive(Clone, Copy)]
 struct Rows {
@@ -121,8 +138,6 @@ impl Context {
         raw.n_seq_max = params.sequences;
         // One row a sequence at most: the default would reserve logits for every token of a batch.
         raw.n_outputs_max = params.sequences;
-        raw.n_threads = params.threads.cast_signed();
-        raw.n_threads_batch = params.threads.cast_signed();
         raw.kv_unified = params.unified;
         raw.type_k = ggml_type_of(params.keys);
         raw.type_v = ggml_type_of(params.values);
@@ -131,6 +146,19 @@ impl Context {
             Some(true) => LLAMA_FLASH_ATTN_TYPE_ENABLED,
             Some(false) => LLAMA_FLASH_ATTN_TYPE_DISABLED,
         };
+        Self::make(model, raw, params.threads, adapters, stop)
+    }
+
+    /// Makes a context of these parameters, with threads of its own.
+    fn make(
+        model: Arc<Model>,
+        mut raw: llama_context_params,
+        threads: u32,
+        adapters: Vec<Arc<Adapter>>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        raw.n_threads = threads.cast_signed();
+        raw.n_threads_batch = threads.cast_signed();
         raw.abort_callback = Some(on_abort);
         raw.abort_callback_data = Arc::as_ptr(&stop).cast_mut().cast();
 
@@ -151,8 +179,8 @@ impl Context {
             Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
         let mut context = Self { ptr, pool: None, rows: Rows::NONE, shape: none, _stop: stop, adapters, model };
         context.shape = context.ask_shape()?;
-        if params.threads > 1 {
-            context.attach_threads(params.threads)?;
+        if threads > 1 {
+            context.attach_threads(threads)?;
         }
         Ok(context)
     }
@@ -177,13 +205,7 @@ impl Context {
         // SAFETY: the context lives and is this thread's alone; the arrays are as long as `n_tokens` says, and every sequence id
         // points to one; `out` is a valid place.
         call("run a pass", |error| unsafe { api.decode(context, batch, out, error) })?;
-        Ok(match result {
-            0 => Pass::Done,
-            1 => Pass::NoRoom,
-            2 => Pass::Stopped,
-            -1 => Pass::Invalid,
-            code => Pass::Failed(code),
-        })
+        Ok(Pass::of(result))
     }
 
     /// Finds the logits at these places of the last batch, which are all those that were wanted, in order. Afterwards
@@ -350,7 +372,7 @@ impl<'m> Alone<'m> {
     fn with(model: &'m Model) -> Result<Self> {
         if MAKING.get() {
             return Err(Error::invalid_input(
-                "a session cannot be made by whoever is told what is logged while one is made",
+                "a session or an encoder cannot be made by whoever is told what is logged while one is made",
             ));
         }
         // A panic in here leaves nothing half done: the lock protects the making, not data.

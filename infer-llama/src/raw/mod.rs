@@ -18,7 +18,7 @@ pub(crate) use adapter::Adapter;
 pub(crate) use api::Door;
 pub(crate) use batch::Batch;
 pub(crate) use callback::Progress;
-pub(crate) use context::{Context, ContextParams, KvFormat, Pass};
+pub(crate) use context::{Context, ContextParams, Encoder, EncoderParams, KvFormat, Pass};
 pub(crate) use model::{Facts, Model, ModelParams, Source};
 pub(crate) use vocab::{Family, TokenFacts, VocabFacts};
 

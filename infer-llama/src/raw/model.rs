@@ -1,6 +1,6 @@
 //! The owner of a `llama_model`.
 
-use super::{Door, Fresh, Progress, call, callback::on_progress, turns::Turns};
+use super::{Door, Fresh, Progress, call, callback::on_progress, text, turns::Turns};
 use infer_core::Result;
 use infer_sys::llama::bindings::{
     LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, infer_llama_model_info, llama_load_mode,
@@ -9,7 +9,7 @@ use infer_sys::llama::bindings::{
 use std::{
     ffi::{CString, c_char},
     mem::MaybeUninit,
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::{Arc, Mutex},
 };
 
@@ -64,6 +64,10 @@ pub(crate) struct Facts {
     pub(crate) is_hybrid: bool,
     /// Positions of a sliding window; 0: none.
     pub(crate) window: usize,
+    /// Numbers in the hidden state that comes out at the end.
+    pub(crate) width: usize,
+    /// Scores of a classification head; 1 where the file names no classes, also without a head.
+    pub(crate) class_outputs: usize,
 }
 
 impl Model {
@@ -127,7 +131,22 @@ impl Model {
             is_recurrent: info.is_recurrent,
             is_hybrid: info.is_hybrid,
             window: usize::try_from(info.n_swa).unwrap_or(0),
+            width: usize::try_from(info.n_embd_out).unwrap_or(0),
+            class_outputs: info.n_cls_out as usize,
         })
+    }
+
+    /// What score `index` of the classification head is called, where the file says it.
+    pub(crate) fn class_label(&self, index: u32) -> Result<Option<String>> {
+        let (model, mut label) = (self.ptr.as_ptr(), ptr::null());
+        let out = &raw mut label;
+        // SAFETY: the model lives as long as `self`; the place is valid.
+        call("ask for a label", |error| unsafe { self.door.api.model_cls_label(model, index, out, error) })?;
+        if label.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: `llama_door.h`: every string got from a model lives as long as the model, and it ends with a NUL.
+        Ok(Some(unsafe { text(label) }))
     }
 }
 

@@ -14,7 +14,7 @@ use infer_core::{Capabilities, Error, ErrorKind, Limits, Result, Slots};
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// What llama.cpp rounds the number of cells up to.
-const CELLS: usize = 256;
+pub(crate) const CELLS: usize = 256;
 const BATCH: usize = 2048;
 const MICRO_BATCH: usize = 512;
 
@@ -86,10 +86,7 @@ impl Plan {
         let common = &options.common;
         let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
         let context = context(model, common.context)?;
-        let threads = match common.threads {
-            Some(threads) => at_most_cpus(in_range("threads", threads, door.max_threads() as usize)?),
-            None => available_threads().get().min(door.max_threads() as usize),
-        };
+        let threads = threads(model, common.threads)?;
         let pool = match (options.layout, options.cells) {
             (KvLayout::Split, Some(_)) => {
                 return Err(Error::invalid_input(
@@ -168,11 +165,20 @@ impl Plan {
 }
 
 /// The positions a sequence is to have: what was asked, else what the model was trained for.
-fn context(model: &Model, asked: Option<usize>) -> Result<usize> {
+pub(crate) fn context(model: &Model, asked: Option<usize>) -> Result<usize> {
     let most = model.positions().unwrap_or(i32::MAX as usize);
     match asked {
         Some(asked) if asked > 0 => in_range("context", asked, most),
         _ => Ok(model.info().context.clamp(1, most)),
+    }
+}
+
+/// The threads of a pass: those asked for, as far as they can run at once, else as many as the process may use.
+pub(crate) fn threads(model: &Model, asked: Option<usize>) -> Result<usize> {
+    let most = model.raw().door().max_threads() as usize;
+    match asked {
+        Some(threads) => Ok(at_most_cpus(in_range("threads", threads, most)?)),
+        None => Ok(available_threads().get().min(most)),
     }
 }
 
@@ -185,7 +191,7 @@ fn at_most_cpus(threads: usize) -> usize {
     threads.min(cpus)
 }
 
-fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {
+pub(crate) fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {
     if (1..=most).contains(&value) {
         return Ok(value);
     }
@@ -193,6 +199,6 @@ fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {
 }
 
 /// A number that was checked against the limits above.
-fn number(value: usize) -> u32 {
+pub(crate) fn number(value: usize) -> u32 {
     u32::try_from(value).expect("it was checked to be below 2^31")
 }

@@ -18,6 +18,7 @@ pub struct Script {
     pub(super) extra_tokens: i32,
     pub(super) width: i32,
     pub(super) class_outputs: u32,
+    pub(super) class_labels: Vec<CString>,
     pub(super) metadata: Vec<(CString, CString)>,
     pub(super) chat_template: Option<CString>,
     pub(super) load_fault: Option<Fault>,
@@ -33,6 +34,8 @@ pub enum Kind {
     Recurrent,
     /// No memory at all: every pass stands alone.
     Encoder,
+    /// A KV cache, and an encoder before it.
+    EncoderDecoder,
 }
 
 /// How a call goes wrong.
@@ -75,6 +78,7 @@ impl Default for Script {
             extra_tokens: 0,
             width: 8,
             class_outputs: 1,
+            class_labels: Vec::new(),
             metadata: vec![(c"general.architecture".to_owned(), c"fake".to_owned())],
             chat_template: None,
             load_fault: None,
@@ -123,6 +127,16 @@ impl Script {
     pub fn with_class_outputs(mut self, numbers: u32) -> Self {
         self.class_outputs = numbers.max(1);
         self
+    }
+
+    /// What the numbers of a rank-pooled result are called, and hence how many there are.
+    ///
+    /// # Errors
+    ///
+    /// A label has a NUL inside.
+    pub fn with_class_labels(mut self, labels: &[&str]) -> Result<Self, NulError> {
+        self.class_labels = labels.iter().map(|label| CString::new(*label)).collect::<Result<_, _>>()?;
+        Ok(self.with_class_outputs(labels.len() as u32))
     }
 
     /// One more pair of metadata.

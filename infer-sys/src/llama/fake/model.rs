@@ -161,7 +161,7 @@ pub(super) unsafe extern "C" fn model_info(
             n_params: parameters,
             size: parameters * 4,
             decoder_start_token: -1,
-            has_encoder: script.kind == Kind::Encoder,
+            has_encoder: matches!(script.kind, Kind::Encoder | Kind::EncoderDecoder),
             has_decoder: script.kind != Kind::Encoder,
             is_recurrent: script.kind == Kind::Recurrent,
             is_hybrid: false,
@@ -260,14 +260,15 @@ pub(super) unsafe extern "C" fn model_chat_template(
 
 pub(super) unsafe extern "C" fn model_cls_label(
     pointer: *const llama_model,
-    _index: u32,
+    index: u32,
     out: *mut *const c_char,
     error: *mut infer_llama_error,
 ) -> i32 {
     // SAFETY: the caller passes a model of this table.
-    let outcome = unsafe { model(pointer) }.and_then(|_| {
+    let outcome = unsafe { model(pointer) }.and_then(|model| {
+        let label = model.shared.script.class_labels.get(index as usize);
         // SAFETY: `out` is the caller's, valid for writing or NULL.
-        unsafe { put(out, ptr::null()) }
+        unsafe { put(out, label.map_or(ptr::null(), |label| label.as_ptr())) }
     });
     // SAFETY: `error` is the caller's, valid for writing or NULL.
     unsafe { finish(error, outcome) }
