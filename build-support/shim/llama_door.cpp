@@ -156,6 +156,7 @@ const struct infer_llama_table * infer_llama_api(uint32_t version) {
         t.model_chat_template    = door_model_chat_template;
         t.model_cls_label        = door_model_cls_label;
         t.ftype_name             = door_ftype_name;
+        t.model_layer_devices    = door_model_layer_devices;
 
         t.model_vocab            = door_model_vocab;
         t.vocab_info             = door_vocab_info;

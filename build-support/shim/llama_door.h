@@ -220,6 +220,10 @@ typedef struct infer_llama_table {
     // `*out` is NULL when there is none.
     int32_t (*model_cls_label)(const struct llama_model * model, uint32_t index, const char ** out, infer_llama_error * error);
     const char * (*ftype_name)(int32_t ftype);
+    // The device of each layer, the output layer last: handles as in infer_llama_device. At most `cap` are written, `*n` is the number there
+    // are; 0 of a vocabulary. UNSUPPORTED where the shim was built without llama.cpp's own tree.
+    int32_t (*model_layer_devices)(const struct llama_model * model, ggml_backend_dev_t * out, size_t cap, size_t * n,
+                                   infer_llama_error * error);
 
     // ---- vocabulary: safe to use from several threads at once ----
 

@@ -4,6 +4,14 @@
 
 #include "llama_door_wall.h"
 
+// For llama_model: C++, not installed, so that a llama.cpp of the system lacks it.
+#if __has_include("llama-model.h")
+#    include "llama-model.h"
+#    define INFER_LLAMA_HAS_MODEL 1
+#else
+#    define INFER_LLAMA_HAS_MODEL 0
+#endif
+
 #include <cstdio>
 #include <memory>
 
@@ -215,6 +223,27 @@ static int32_t door_model_cls_label(const struct llama_model * model, uint32_t i
 
 static const char * door_ftype_name(int32_t ftype) {
     return llama_ftype_name(static_cast<enum llama_ftype>(ftype));
+}
+
+static int32_t door_model_layer_devices(const struct llama_model * model, ggml_backend_dev_t * out, size_t cap, size_t * n,
+                                        infer_llama_error * error) {
+    return wall(error, [=] {
+        const llama_model & loaded = needed(model, "model");
+        size_t & count = needed(n, "n");
+#if INFER_LLAMA_HAS_MODEL
+        const size_t layers = loaded.hparams.vocab_only ? 0 : loaded.hparams.n_layer_all + 1;
+        for (size_t i = 0; out != nullptr && i < layers && i < cap; ++i) {
+            out[i] = i + 1 < layers ? loaded.dev_layer(static_cast<int>(i)) : loaded.dev_output();
+        }
+        count = layers;
+#else
+        (void) loaded;
+        (void) out;
+        (void) cap;
+        (void) count;
+        throw Refused { INFER_LLAMA_UNSUPPORTED, "this llama.cpp does not tell where its layers are" };
+#endif
+    });
 }
 
 // ---- vocabulary ----

@@ -2,8 +2,8 @@
 
 use crate::{
     devices::DeviceKind,
-    options::{KvType, LoadMode, ModelOptions},
-    raw::{Family, KvFormat, ModelParams},
+    options::{KvType, LoadMode, ModelOptions, SplitMode},
+    raw::{Family, KvFormat, ModelParams, Placement, Split},
 };
 use infer_core::VocabKind;
 use infer_sys::llama::bindings::{
@@ -31,6 +31,14 @@ pub(crate) fn device_kind(kind: i32) -> DeviceKind {
     }
 }
 
+pub(crate) fn split(mode: SplitMode) -> Split {
+    match mode {
+        SplitMode::None => Split::None,
+        SplitMode::Layer => Split::Layer,
+        SplitMode::Row => Split::Row,
+    }
+}
+
 pub(crate) fn kv_format(kind: KvType) -> KvFormat {
     match kind {
         KvType::F32 => KvFormat::F32,
@@ -50,9 +58,9 @@ pub(crate) fn kv_bytes_of_32(kind: KvType) -> u64 {
     }
 }
 
-pub(crate) fn model_params(options: &ModelOptions, can_map: bool) -> ModelParams {
+pub(crate) fn model_params(options: &ModelOptions, placement: Placement, can_map: bool) -> ModelParams {
     ModelParams {
-        gpu_layers: options.gpu_layers,
+        placement,
         // Of a vocabulary there is nothing to map, and the library insists on an alignment that such files need not have.
         mapped: can_map && !options.vocab_only && options.load_mode != LoadMode::Copied,
         locked: options.load_mode == LoadMode::Locked,

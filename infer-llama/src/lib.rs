@@ -91,14 +91,14 @@ mod threads;
 mod tokenizer;
 
 pub use adapter::Adapter;
-pub use devices::{Device, DeviceKind};
+pub use devices::{Device, DeviceKind, Placed};
 pub use encoder::Encoder;
 pub use llama::Llama;
 pub use memory::{Available, available_memory};
 pub use model::Model;
 #[cfg(feature = "load")]
 pub use options::LoadOptions;
-pub use options::{KvLayout, KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions};
+pub use options::{KvLayout, KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions, SplitMode};
 pub use session::Session;
 pub use threads::available_threads;
 pub use tokenizer::Tokenizer;

@@ -1,7 +1,7 @@
 //! An open model file.
 
 use crate::{
-    Encoder, Llama, ModelOptions, Session, SessionOptions, Tokenizer, convert,
+    Encoder, Llama, ModelOptions, Placed, Session, SessionOptions, Tokenizer, convert, devices,
     error::{BACKEND, about_file},
     gguf::{self, Header, Purpose},
     memory::Dims,
@@ -125,7 +125,8 @@ impl Model {
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
         let name = header.parts()[0].path().display().to_string();
-        let params = convert::model_params(options, llama.door.supports_mmap());
+        let placement = devices::placement(llama.door, options)?;
+        let params = convert::model_params(options, placement, llama.door.supports_mmap());
         let mut progress = raw::Progress::new(watch);
         let loaded = raw::Model::load(llama.door, source, params, &mut progress);
         progress.resume_panic();
@@ -175,6 +176,15 @@ impl Model {
     #[must_use]
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.inner.tokenizer
+    }
+
+    /// What was placed where: the devices that have layers, in the order of the layers. Nothing of a vocabulary.
+    ///
+    /// # Errors
+    /// [`Runtime`](ErrorKind::Runtime) and [`Unsupported`](ErrorKind::Unsupported) when the library cannot say, as one of the
+    /// system's own cannot.
+    pub fn placement(&self) -> Result<Vec<Placed>> {
+        devices::placed(&self.inner.raw)
     }
 
     /// Makes a session.

@@ -55,21 +55,46 @@ impl LoadOptions {
     }
 }
 
-/// How a model is loaded. The default: its weights mapped, as many layers as fit on a device, where there is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a model is loaded. The default: its weights mapped, all layers on the devices there are, by their free memory.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelOptions {
     /// Only the vocabulary and the metadata: quick, and in little memory. No session can be made.
     pub vocab_only: bool,
     /// How the weights come into memory.
     pub load_mode: LoadMode,
-    /// Layers that are computed on a device (GPU); `None` is all that fit. Without a device it changes nothing.
+    /// The devices (GPUs) that layers are placed on, by the names that [`Llama::devices`](crate::Llama::devices) gives them, in this
+    /// order. `None` is every device with memory of its own, or where there is none the integrated ones. `["CPU"]`, or nothing, is
+    /// the processor alone: it always has what no device has, and cannot be named beside others.
+    pub devices: Option<Vec<String>>,
+    /// Layers that are computed on the devices, counted from the last, the output layer being one; `None` is all. What does not fit
+    /// is not moved elsewhere: loading fails. Without a device it changes nothing.
     pub gpu_layers: Option<u32>,
+    /// How the layers are spread over several devices.
+    pub split_mode: SplitMode,
+    /// How much of it each device has, in the order of [`devices`](Self::devices), which must be given too: parts of the sum.
+    /// `None` is by the memory that is free.
+    pub tensor_split: Option<Vec<f32>>,
+    /// With [`SplitMode::None`], the device that has it all; `None` is the first.
+    pub main_device: Option<String>,
     /// Rearrange weights for the processor, where that computes faster. What is rearranged is a copy in memory, beside the
     /// mapped file.
     pub repack: bool,
     /// Look at every block of every tensor while loading, and refuse numbers that cannot be.
     pub check_tensors: bool,
+}
+
+/// How a model is spread over several devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SplitMode {
+    /// Not at all: one device has it.
+    None,
+    /// Whole layers, one after another, each with its keys and values.
+    #[default]
+    Layer,
+    /// The rows of each matrix, where the devices' driver can do that; else loading fails.
+    Row,
 }
 
 /// How the weights come into memory.
@@ -88,7 +113,17 @@ pub enum LoadMode {
 
 impl Default for ModelOptions {
     fn default() -> Self {
-        Self { vocab_only: false, load_mode: LoadMode::Mapped, gpu_layers: None, repack: true, check_tensors: false }
+        Self {
+            vocab_only: false,
+            load_mode: LoadMode::Mapped,
+            devices: None,
+            gpu_layers: None,
+            split_mode: SplitMode::Layer,
+            tensor_split: None,
+            main_device: None,
+            repack: true,
+            check_tensors: false,
+        }
     }
 }
 
@@ -110,6 +145,34 @@ impl ModelOptions {
     #[must_use]
     pub fn with_load_mode(mut self, mode: LoadMode) -> Self {
         self.load_mode = mode;
+        self
+    }
+
+    /// Sets [`devices`](Self::devices).
+    #[must_use]
+    pub fn with_devices<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.devices = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets [`split_mode`](Self::split_mode).
+    #[must_use]
+    pub fn with_split_mode(mut self, mode: SplitMode) -> Self {
+        self.split_mode = mode;
+        self
+    }
+
+    /// Sets [`tensor_split`](Self::tensor_split).
+    #[must_use]
+    pub fn with_tensor_split(mut self, parts: impl Into<Vec<f32>>) -> Self {
+        self.tensor_split = Some(parts.into());
+        self
+    }
+
+    /// Sets [`main_device`](Self::main_device).
+    #[must_use]
+    pub fn with_main_device(mut self, name: impl Into<String>) -> Self {
+        self.main_device = Some(name.into());
         self
     }
 

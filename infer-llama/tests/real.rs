@@ -397,6 +397,23 @@ fn the_library_says_what_it_is() {
     assert!(devices.iter().any(|device| device.kind == DeviceKind::Cpu && device.memory_total > 0), "{devices:?}");
 }
 
+#[test]
+fn every_layer_is_placed_somewhere() {
+    let folder = Folder::new();
+    let path = folder.file("tiny.gguf", &tiny::llama().bytes());
+    let processor = llama().devices().unwrap().into_iter().find(|device| device.kind == DeviceKind::Cpu).unwrap().name;
+    let open = |options: &ModelOptions| Model::open_with(&llama(), &path, options);
+    for options in [ModelOptions::new().with_devices([&processor]), ModelOptions::new().with_gpu_layers(0)] {
+        let model = open(&options).unwrap();
+        let placed = model.placement().unwrap();
+        let [all] = &placed[..] else { panic!("{placed:?}") };
+        assert_eq!((&all.device, all.layers, all.output), (&processor, model.info().layers, true));
+    }
+    assert_eq!(open(&ModelOptions::new().with_vocab_only(true)).unwrap().placement().unwrap(), []);
+    let error = open(&ModelOptions::new().with_devices(["Nowhere7"])).unwrap_err();
+    assert!(error.to_string().contains(&format!("the devices are: {processor}")), "{error}");
+}
+
 /// Past the last learned position the library reads outside a tensor, and asserts.
 #[test]
 fn learned_positions_bound_the_context() {

@@ -1,12 +1,13 @@
 //! The door, started.
 
 use super::{call, global};
-use infer_core::Result;
+use crate::error::BACKEND;
+use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::{
     Api,
-    bindings::{INFER_LLAMA_TOO_SMALL, infer_llama_device, infer_llama_limits},
+    bindings::{INFER_LLAMA_TOO_SMALL, ggml_backend_device, infer_llama_device, infer_llama_limits},
 };
-use std::{fmt, mem::MaybeUninit};
+use std::{fmt, mem::MaybeUninit, ptr::NonNull};
 
 /// A door whose library was started: the only way to its entries. `Copy`, `Send` and `Sync`, as [`Api`] is.
 #[derive(Clone, Copy)]
@@ -56,6 +57,11 @@ impl Door {
         self.limits.max_threads
     }
 
+    /// Devices a model can be spread over, the processor being one.
+    pub(crate) fn max_devices(self) -> usize {
+        self.limits.max_devices as usize
+    }
+
     pub(crate) fn supports_mmap(self) -> bool {
         self.limits.supports_mmap
     }
@@ -94,7 +100,12 @@ impl Door {
         let raw = unsafe { place.assume_init() };
         // SAFETY: `llama_door.h`: the strings of a device live as long as the process.
         let text = |pointer| unsafe { super::text(pointer) };
+        let Some(handle) = NonNull::new(raw.handle) else {
+            let message = format!("device {index} has no handle, which the door promises");
+            return Err(Error::new(ErrorKind::Runtime, message).with_backend(BACKEND));
+        };
         Ok(Device {
+            handle: Handle(handle),
             name: text(raw.name),
             description: text(raw.description),
             backend: text(raw.backend),
@@ -111,8 +122,13 @@ impl fmt::Debug for Door {
     }
 }
 
+/// What a device is to the library it belongs to, whose devices live as long as the process. Never followed here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handle(pub(super) NonNull<ggml_backend_device>);
+
 /// A device as the library describes it.
 pub(crate) struct Device {
+    pub(crate) handle: Handle,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) backend: String,

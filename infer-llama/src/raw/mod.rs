@@ -15,11 +15,11 @@ mod turns;
 mod vocab;
 
 pub(crate) use adapter::Adapter;
-pub(crate) use api::Door;
+pub(crate) use api::{Device, Door, Handle};
 pub(crate) use batch::Batch;
 pub(crate) use callback::Progress;
 pub(crate) use context::{Context, ContextParams, Encoder, EncoderParams, KvFormat, Pass};
-pub(crate) use model::{Facts, Model, ModelParams, Source};
+pub(crate) use model::{Facts, Model, ModelParams, Placement, Source, Split};
 pub(crate) use vocab::{Family, TokenFacts, VocabFacts};
 
 use crate::{error, log};

@@ -1,10 +1,11 @@
 //! The owner of a `llama_model`.
 
-use super::{Door, Fresh, Progress, call, callback::on_progress, text, turns::Turns};
+use super::{Door, Fresh, Handle, Progress, call, callback::on_progress, text, turns::Turns};
 use infer_core::Result;
 use infer_sys::llama::bindings::{
-    LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, infer_llama_model_info, llama_load_mode,
-    llama_model, llama_model_params,
+    LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, LLAMA_SPLIT_MODE_LAYER,
+    LLAMA_SPLIT_MODE_NONE, LLAMA_SPLIT_MODE_ROW, infer_llama_model_info, llama_load_mode, llama_model,
+    llama_model_params,
 };
 use std::{
     ffi::{CString, c_char},
@@ -44,15 +45,36 @@ pub(crate) enum Source<'s> {
 }
 
 /// How a model is loaded. What is not here is as llama.cpp has it.
-#[derive(Clone, Copy)]
 pub(crate) struct ModelParams {
-    /// Layers computed on devices; `None`: all that fit.
-    pub(crate) gpu_layers: Option<u32>,
+    pub(crate) placement: Placement,
     pub(crate) mapped: bool,
     pub(crate) locked: bool,
     pub(crate) vocab_only: bool,
     pub(crate) check_tensors: bool,
     pub(crate) repack: bool,
+}
+
+/// Where the layers go. The handles are those of the library that loads.
+#[derive(Default)]
+pub(crate) struct Placement {
+    /// `None`: whatever devices there are.
+    pub(crate) devices: Option<Vec<Handle>>,
+    /// Layers computed on devices; `None`: all.
+    pub(crate) gpu_layers: Option<u32>,
+    pub(crate) split: Split,
+    /// Of the devices, by its place in the list; for a model that is not split.
+    pub(crate) main: u16,
+    /// Parts of the sum; those behind the last are 0.
+    pub(crate) parts: Option<Vec<f32>>,
+}
+
+/// How a model is spread over devices.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Split {
+    None,
+    #[default]
+    Layer,
+    Row,
 }
 
 /// What the library says of a model.
@@ -84,8 +106,28 @@ impl Model {
         // SAFETY: it was filled just now.
         let mut raw = unsafe { raw.assume_init() };
         // Negative means all layers.
-        raw.n_gpu_layers = params.gpu_layers.map_or(-1, |layers| i32::try_from(layers).unwrap_or(i32::MAX));
-        raw.load_mode = load_mode(params);
+        let placement = &params.placement;
+        raw.n_gpu_layers = placement.gpu_layers.map_or(-1, |layers| i32::try_from(layers).unwrap_or(i32::MAX));
+        raw.split_mode = match placement.split {
+            Split::None => LLAMA_SPLIT_MODE_NONE,
+            Split::Layer => LLAMA_SPLIT_MODE_LAYER,
+            Split::Row => LLAMA_SPLIT_MODE_ROW,
+        };
+        raw.main_gpu = i32::from(placement.main);
+        // `llama.h`: "NULL-terminated list of devices".
+        let mut devices: Option<Vec<_>> = placement.devices.as_ref().map(|devices| {
+            let handles = devices.iter().map(|device| device.0.as_ptr());
+            handles.chain([ptr::null_mut()]).collect()
+        });
+        raw.devices = devices.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
+        // `llama.h`: "size: llama_max_devices()". It is read to its end.
+        let parts = placement.parts.as_ref().map(|parts| {
+            let mut all = vec![0.0; door.max_devices().max(parts.len())];
+            all[..parts.len()].copy_from_slice(parts);
+            all
+        });
+        raw.tensor_split = parts.as_ref().map_or(ptr::null(), Vec::as_ptr);
+        raw.load_mode = load_mode(&params);
         raw.vocab_only = params.vocab_only;
         raw.check_tensors = params.check_tensors;
         raw.use_extra_bufts = params.repack;
@@ -96,7 +138,8 @@ impl Model {
         let mut fresh = Fresh::new(|model| unsafe { door.api.model_free(model) });
         let (raw, out) = (&raw const raw, fresh.place());
         call("load the model", |error| match source {
-            // SAFETY: a C string, parameters that are valid for the call, and a place for the result. `progress` is not used
+            // SAFETY: a C string, parameters that are valid for the call (the lists they point to, of the form `llama.h` asks for,
+            // live to its end), and a place for the result. `progress` is not used
             // by anything else before the call returns.
             #[cfg(not(unix))]
             Source::Path(path) => unsafe { door.api.model_load_from_file(path.as_ptr(), raw, out, error) },
@@ -118,6 +161,22 @@ impl Model {
 
     pub(crate) fn door(&self) -> Door {
         self.door
+    }
+
+    /// The device of each layer, the output layer last; nothing of a vocabulary.
+    pub(crate) fn layer_devices(&self) -> Result<Vec<Handle>> {
+        let (model, mut n) = (self.ptr.as_ptr(), 0);
+        // SAFETY: the model lives as long as `self`; `n` is a valid place, and there is none for handles.
+        call("ask where the layers are", |error| unsafe {
+            self.door.api.model_layer_devices(model, ptr::null_mut(), 0, &raw mut n, error)
+        })?;
+        let mut handles = vec![ptr::null_mut(); n];
+        let (start, cap) = (handles.as_mut_ptr(), handles.len());
+        // SAFETY: as above; `start` and `cap` are those of the list.
+        call("ask where the layers are", |error| unsafe {
+            self.door.api.model_layer_devices(model, start, cap, &raw mut n, error)
+        })?;
+        Ok(handles.into_iter().filter_map(NonNull::new).map(Handle).collect())
     }
 
     pub(crate) fn facts(&self) -> Result<Facts> {
@@ -160,7 +219,7 @@ impl Drop for Model {
     }
 }
 
-fn load_mode(params: ModelParams) -> llama_load_mode {
+fn load_mode(params: &ModelParams) -> llama_load_mode {
     match (params.mapped, params.locked) {
         (true, false) => LLAMA_LOAD_MODE_MMAP,
         (true, true) => LLAMA_LOAD_MODE_MMAP_MLOCK,

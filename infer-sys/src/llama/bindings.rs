@@ -844,6 +844,15 @@ pub struct infer_llama_table {
         ) -> i32,
     >,
     pub ftype_name: ::core::option::Option<unsafe extern "C" fn(ftype: i32) -> *const ::core::ffi::c_char>,
+    pub model_layer_devices: ::core::option::Option<
+        unsafe extern "C" fn(
+            model: *const llama_model,
+            out: *mut ggml_backend_dev_t,
+            cap: usize,
+            n: *mut usize,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
     pub model_vocab: ::core::option::Option<unsafe extern "C" fn(model: *const llama_model) -> *const llama_vocab>,
     pub vocab_info: ::core::option::Option<
         unsafe extern "C" fn(

@@ -153,6 +153,15 @@ entries! {
     /// Name of a quantisation.
     fn ftype_name(ftype: i32) -> *const c_char;
 
+    /// The device of each layer, the output layer last.
+    fn model_layer_devices(
+        model: *const llama_model,
+        out: *mut ggml_backend_dev_t,
+        cap: usize,
+        n: *mut usize,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
     /// The vocabulary of a model.
     fn model_vocab(model: *const llama_model) -> *const llama_vocab;
 

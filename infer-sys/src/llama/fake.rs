@@ -21,6 +21,7 @@
 mod adapters;
 mod context;
 mod control;
+mod devices;
 mod model;
 mod passes;
 mod process;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::control::{Fault, Kind, Shared};
+use super::devices::place;
 use super::process::log;
 use super::support::{Failure, Outcome, array, fill_string, finish, get, put, string};
 use super::vocab::Vocab;
@@ -21,6 +22,9 @@ pub(super) struct Model {
     pub(super) vocab: Vocab,
     /// Contexts and adapters that still need it.
     pub(super) users: Arc<AtomicUsize>,
+    /// The device of each layer.
+    pub(super) layers: [usize; 2],
+    pub(super) vocab_only: bool,
 }
 
 /// # Safety
@@ -91,13 +95,15 @@ pub(super) unsafe extern "C" fn model_load_from_fd(
 
 /// # Safety
 ///
-/// `params` is NULL or points to parameters whose progress callback may be called with its data; `out` is NULL or valid for writing.
+/// `params` is NULL or points to parameters whose progress callback may be called with its data, and whose lists are as `llama.h` has them; `out` is NULL or valid for writing.
 unsafe fn load(params: *const llama_model_params, out: *mut *mut llama_model) -> Outcome {
     // SAFETY: the caller vouches for it.
     let params = unsafe { get(params, "params") }?;
     if out.is_null() {
         return Err(Failure::argument("out is NULL"));
     }
+    // SAFETY: the caller vouches for it.
+    let layers = unsafe { place(params) }?;
     let shared = Shared::next();
     match &shared.script.load_fault {
         None => {}
@@ -119,7 +125,7 @@ unsafe fn load(params: *const llama_model_params, out: *mut *mut llama_model) ->
     }
     shared.live.models.fetch_add(1, Ordering::AcqRel);
     let vocab = Vocab::new(shared.script.extra_tokens);
-    let model = Box::new(Model { shared, vocab, users: Arc::default() });
+    let model = Box::new(Model { shared, vocab, users: Arc::default(), layers, vocab_only: params.vocab_only });
     // SAFETY: `out` is not NULL, and the caller vouches for the rest.
     unsafe { put(out, Box::into_raw(model).cast()) }
 }

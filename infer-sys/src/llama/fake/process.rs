@@ -1,14 +1,15 @@
-//! The part of the faked door that belongs to the process: log, devices, limits.
+//! The part of the faked door that belongs to the process: log and limits.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use super::support::{Failure, fill_string, finish, put};
+use super::devices::MAX_DEVICES;
+use super::support::{fill_string, finish, put};
 use crate::llama::bindings::{
-    GGML_BACKEND_DEVICE_TYPE_CPU, INFER_LLAMA_OK, ggml_log_callback, ggml_log_level, infer_llama_device,
-    infer_llama_error, infer_llama_fatal_callback, infer_llama_limits,
+    INFER_LLAMA_OK, ggml_log_callback, ggml_log_level, infer_llama_error, infer_llama_fatal_callback,
+    infer_llama_limits,
 };
 
 pub(super) const MAX_SEQUENCES: u32 = 256;
@@ -55,12 +56,12 @@ pub(super) unsafe extern "C" fn time_us() -> i64 {
 
 pub(super) unsafe extern "C" fn limits(out: *mut infer_llama_limits, error: *mut infer_llama_error) -> i32 {
     let limits = infer_llama_limits {
-        max_devices: 1,
+        max_devices: MAX_DEVICES as u32,
         max_sequences: MAX_SEQUENCES,
         max_threads: MAX_THREADS.unsigned_abs(),
         supports_mmap: true,
         supports_mlock: false,
-        supports_gpu_offload: false,
+        supports_gpu_offload: true,
         supports_rpc: false,
     };
     // SAFETY: `out` is the caller's, valid for writing or NULL.
@@ -77,35 +78,6 @@ pub(super) unsafe extern "C" fn system_info(
 ) -> i32 {
     // SAFETY: the buffer and `len` are the caller's, valid for what it says of them or NULL.
     let outcome = unsafe { fill_string(buf, cap, len, c"FAKE : RUST = 1 | ") };
-    // SAFETY: `error` is the caller's, valid for writing or NULL.
-    unsafe { finish(error, outcome) }
-}
-
-pub(super) unsafe extern "C" fn device_count() -> usize {
-    1
-}
-
-pub(super) unsafe extern "C" fn device_info(
-    index: usize,
-    out: *mut infer_llama_device,
-    error: *mut infer_llama_error,
-) -> i32 {
-    let outcome = if index == 0 {
-        let device = infer_llama_device {
-            handle: ptr::null_mut(),
-            name: c"CPU".as_ptr(),
-            description: c"a faked device".as_ptr(),
-            id: ptr::null(),
-            backend: c"CPU".as_ptr(),
-            type_: GGML_BACKEND_DEVICE_TYPE_CPU as i32,
-            memory_free: 1 << 30,
-            memory_total: 1 << 31,
-        };
-        // SAFETY: `out` is the caller's, valid for writing or NULL.
-        unsafe { put(out, device) }
-    } else {
-        Err(Failure::argument(format!("device {index} of 1")))
-    };
     // SAFETY: `error` is the caller's, valid for writing or NULL.
     unsafe { finish(error, outcome) }
 }

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::{adapters, context, model, passes, process, samplers, state, vocab};
+use super::{adapters, context, devices, model, passes, process, samplers, state, vocab};
 use crate::llama::bindings::{
     INFER_LLAMA_DOOR_VERSION, infer_llama_context_info, infer_llama_device, infer_llama_error, infer_llama_limits,
     infer_llama_memory, infer_llama_model_info, infer_llama_table, infer_llama_token_info, infer_llama_vocab_info,
@@ -60,8 +60,8 @@ pub static TABLE: Table = Table(infer_llama_table {
     time_us: Some(process::time_us),
     limits: Some(process::limits),
     system_info: Some(process::system_info),
-    device_count: Some(process::device_count),
-    device_info: Some(process::device_info),
+    device_count: Some(devices::device_count),
+    device_info: Some(devices::device_info),
     model_default_params: Some(model::model_default_params),
     model_load_from_file: Some(model::model_load_from_file),
     model_load_from_splits: Some(model::model_load_from_splits),
@@ -75,6 +75,7 @@ pub static TABLE: Table = Table(infer_llama_table {
     model_chat_template: Some(model::model_chat_template),
     model_cls_label: Some(model::model_cls_label),
     ftype_name: Some(model::ftype_name),
+    model_layer_devices: Some(devices::model_layer_devices),
     model_vocab: Some(model::model_vocab),
     vocab_info: Some(vocab::vocab_info),
     vocab_token: Some(vocab::vocab_token),
