@@ -2,6 +2,7 @@
 
 mod adapters;
 mod cut;
+mod device;
 pub(crate) mod open;
 mod pass;
 mod results;
@@ -9,8 +10,8 @@ mod results;
 use self::{adapters::Adapters, cut::vacate, pass::Damage, results::Results};
 use crate::{Model, cells::Cells, raw};
 use infer_core::{
-    Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Slots, Token,
-    Usage, sampling::Sampler,
+    Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampled, Sampling, Sequence,
+    Slots, Token, Usage, sampling::Sampler,
 };
 use std::{
     fmt,
@@ -59,6 +60,8 @@ pub struct Session {
     results: Results,
     /// The places in the batch that logits are computed at: kept for its memory.
     places: Vec<i32>,
+    /// What was drawn on the device in the last pass, entry by entry.
+    drawn: Vec<Sampled>,
     /// The sequences of the pass that is running, with their lengths before it. Empty between passes, unless a panic (of a
     /// `tracing` subscriber, say) cut one short: then the next call takes it back.
     running: Vec<(u32, usize)>,

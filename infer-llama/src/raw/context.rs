@@ -4,7 +4,7 @@ mod encoder;
 
 pub(crate) use encoder::{Encoder, EncoderParams};
 
-use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort};
+use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort, sampler::Sampler};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
     GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
@@ -30,6 +30,10 @@ pub(crate) struct Context {
     _stop: Arc<AtomicBool>,
     /// Those that it may have set, all of `model`: freed after the context.
     pub(super) adapters: Vec<Arc<Adapter>>,
+    /// Sequence → what is attached to it: freed after the context.
+    pub(super) samplers: Vec<Option<Sampler>>,
+    /// Samplers that may be attached still, since letting go of them failed.
+    pub(super) kept: Vec<Sampler>,
     /// Freed after the context, as `llama_door.h` asks.
     pub(super) model: Arc<Model>,
 }
@@ -52,6 +56,8 @@ pub(crate) struct ContextParams {
     pub(crate) values: KvFormat,
     /// `None`: where it is known to be good.
     pub(crate) flash_attention: Option<bool>,
+    /// Tokens can be drawn in the graph, one a sequence and pass.
+    pub(crate) draws: bool,
 }
 
 /// The number format of keys or values.
@@ -138,6 +144,9 @@ impl Context {
         raw.n_seq_max = params.sequences;
         // One row a sequence at most: the default would reserve logits for every token of a batch.
         raw.n_outputs_max = params.sequences;
+        if params.draws {
+            raw.n_outputs_max_per_seq = 1;
+        }
         raw.kv_unified = params.unified;
         raw.type_k = ggml_type_of(params.keys);
         raw.type_v = ggml_type_of(params.values);
@@ -177,8 +186,19 @@ impl Context {
         // From here on `drop` frees it.
         let none =
             Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
-        let mut context = Self { ptr, pool: None, rows: Rows::NONE, shape: none, _stop: stop, adapters, model };
+        let mut context = Self {
+            ptr,
+            pool: None,
+            rows: Rows::NONE,
+            shape: none,
+            _stop: stop,
+            adapters,
+            samplers: Vec::new(),
+            kept: Vec::new(),
+            model,
+        };
         context.shape = context.ask_shape()?;
+        context.samplers.resize_with(context.shape.sequences as usize, || None);
         if threads > 1 {
             context.attach_threads(threads)?;
         }

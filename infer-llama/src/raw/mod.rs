@@ -11,6 +11,7 @@ mod callback;
 mod context;
 mod global;
 mod model;
+mod sampler;
 mod turns;
 mod vocab;
 
@@ -20,6 +21,7 @@ pub(crate) use batch::Batch;
 pub(crate) use callback::Progress;
 pub(crate) use context::{Context, ContextParams, Encoder, EncoderParams, KvFormat, Pass};
 pub(crate) use model::{Facts, Model, ModelParams, Placement, Source, Split};
+pub(crate) use sampler::{DrawInputs, DrawShape};
 pub(crate) use vocab::{Family, TokenFacts, VocabFacts};
 
 use crate::{error, log};

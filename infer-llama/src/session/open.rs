@@ -1,6 +1,6 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
-use super::{Adapters, Results, Seat, Session};
+use super::{Adapters, Results, Seat, Session, device};
 use crate::{
     KvLayout, Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
@@ -25,7 +25,7 @@ impl Session {
         plan.check_memory(model)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (adapters, loaded) = Adapters::load(model, options)?;
-        let context = raw::Context::new(model.raw().clone(), plan.params, loaded, stop.clone())?;
+        let mut context = raw::Context::new(model.raw().clone(), plan.params, loaded, stop.clone())?;
         let shape = context.shape();
         if !shape.has_memory || !shape.is_causal {
             let message = "this model does not go from one token to the next: it has no session";
@@ -40,6 +40,7 @@ impl Session {
         capabilities.truncate = exact;
         capabilities.fork = exact;
         capabilities.logits = true;
+        capabilities.device_sampling = options.device_sampling && device::can_draw(model, &mut context, vocab)?;
         Ok(Self {
             context,
             batch: raw::Batch::new(batch, sequences),
@@ -55,6 +56,7 @@ impl Session {
             adapters,
             results: Results::with_capacity(sequences as usize),
             places: Vec::with_capacity(sequences as usize),
+            drawn: Vec::with_capacity(sequences as usize),
             running: Vec::with_capacity(sequences as usize),
         })
     }
@@ -137,6 +139,7 @@ impl Plan {
                 keys: convert::kv_format(options.keys),
                 values: convert::kv_format(options.values),
                 flash_attention: options.flash_attention,
+                draws: options.device_sampling,
             },
         })
     }

@@ -20,6 +20,7 @@ impl Session {
         self.context.may_decode()?;
         let adapter = self.adapter_for(batch)?;
         self.set_adapter(adapter)?;
+        self.place_draws(batch)?;
         self.fill(batch);
         if let Err((error, damage)) = self.run() {
             self.take_back(damage);
@@ -88,15 +89,23 @@ impl Session {
 
     /// Draws the tokens that are wanted. Samplers have accepted what was fed.
     fn draw(&mut self, batch: &Batch) -> Result<()> {
+        self.find_drawn(batch)?;
         let vocab = self.limits.vocab;
-        self.context.find_logits(self.places.iter().copied(), vocab)?;
+        // Of all places, where any are looked at: rows lie one after the other.
+        if batch.entries().iter().any(|entry| wants_row(entry) && !self.is_drawn(entry)) {
+            self.context.find_logits(self.places.iter().copied(), vocab)?;
+        }
         let logits = self.context.logits();
         let mut rows = (0_u32..).zip(logits.chunks_exact(vocab));
+        let mut drawn = self.drawn.iter();
         for entry in batch.entries() {
             let seat = &mut self.seats[entry.slot() as usize];
             let mut shown = Rows::NONE;
-            if wants_row(entry) {
-                let (number, row) = rows.next().expect("there is a row for each place");
+            let place = if wants_row(entry) { rows.next() } else { None };
+            if entry.want() == Want::Token && self.context.is_drawn(entry.slot()) {
+                self.results.sampled.push(*drawn.next().expect("each was found"));
+            } else if wants_row(entry) {
+                let (number, row) = place.expect("there is a row for each place");
                 if let Some(sampler) = &mut seat.sampler {
                     sampler.sample(row, entry.start() + entry.range().len(), &mut self.results.sampled)?;
                     sampler.top(row, &mut self.results.top)?;
