@@ -3,7 +3,7 @@
 use crate::{
     devices::DeviceKind,
     options::{KvType, LoadMode, ModelOptions, SplitMode},
-    raw::{Family, KvFormat, ModelParams, Placement, Split},
+    raw::{Family, KvFormat, ModelParams, Placement, Split, Weights},
 };
 use infer_core::VocabKind;
 use infer_sys::llama::bindings::{
@@ -61,9 +61,15 @@ pub(crate) fn kv_bytes_of_32(kind: KvType) -> u64 {
 pub(crate) fn model_params(options: &ModelOptions, placement: Placement, can_map: bool) -> ModelParams {
     ModelParams {
         placement,
-        // Of a vocabulary there is nothing to map, and the library insists on an alignment that such files need not have.
-        mapped: can_map && !options.vocab_only && options.load_mode != LoadMode::Copied,
-        locked: options.load_mode == LoadMode::Locked,
+        weights: match options.load_mode {
+            _ if options.absent => Weights::Absent,
+            // Of a vocabulary there is nothing to map, and the library insists on an alignment that such files need not have.
+            _ if options.vocab_only => Weights::Copied,
+            LoadMode::Locked => Weights::Locked { mapped: can_map },
+            LoadMode::Mapped if can_map => Weights::Mapped,
+            LoadMode::Mapped | LoadMode::Copied => Weights::Copied,
+            LoadMode::Direct => Weights::Direct,
+        },
         vocab_only: options.vocab_only,
         check_tensors: options.check_tensors,
         repack: options.repack,

@@ -82,6 +82,7 @@ pub mod gguf;
 mod llama;
 mod log;
 mod memory;
+mod memory_use;
 mod model;
 mod options;
 #[allow(unsafe_code, reason = "owners of llama.cpp's objects; each block says why it holds")]
@@ -95,6 +96,7 @@ pub use devices::{Device, DeviceKind, Placed};
 pub use encoder::Encoder;
 pub use llama::Llama;
 pub use memory::{Available, available_memory};
+pub use memory_use::{BufferUse, MemoryUse, estimate};
 pub use model::Model;
 #[cfg(feature = "load")]
 pub use options::LoadOptions;

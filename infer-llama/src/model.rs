@@ -1,7 +1,7 @@
 //! An open model file.
 
 use crate::{
-    Encoder, Llama, ModelOptions, Placed, Session, SessionOptions, Tokenizer, convert, devices,
+    Encoder, Llama, LoadMode, ModelOptions, Placed, Session, SessionOptions, Tokenizer, convert, devices,
     error::{BACKEND, about_file},
     gguf::{self, Header, Purpose},
     memory::Dims,
@@ -102,6 +102,12 @@ impl Model {
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
         let file = std::os::fd::AsFd::as_fd(file);
+        #[cfg(target_os = "linux")]
+        if options.load_mode == LoadMode::Direct {
+            // Such a file has to be opened for it: this very one, whatever its path names by now.
+            let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+            return Self::load(llama, &Source::Path(&c_path(Path::new(&path))?), header, options, watch);
+        }
         Self::load(llama, &Source::File(file), header, options, watch)
     }
 
@@ -125,6 +131,10 @@ impl Model {
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
         let name = header.parts()[0].path().display().to_string();
+        if options.load_mode == LoadMode::Direct && !cfg!(target_os = "linux") {
+            let message = "files are read past the system's cache on Linux only; open the model copied or mapped";
+            return Err(Error::unsupported(message).with_backend(BACKEND));
+        }
         let placement = devices::placement(llama.door, options)?;
         let params = convert::model_params(options, placement, llama.door.supports_mmap());
         let mut progress = raw::Progress::new(watch);
@@ -134,7 +144,13 @@ impl Model {
             let message = format!("loading {name} was stopped by whoever watches it");
             return Err(Error::new(ErrorKind::Cancelled, message).with_backend(BACKEND));
         }
-        let raw = loaded.map_err(|error| about_file(error, &name))?;
+        let raw = loaded.map_err(|error| match poisoned(error.log().unwrap_or_default()) {
+            Some(tensors) if options.check_tensors => {
+                let message = format!("{name}: numbers that cannot be in {tensors}; get the file again");
+                Error::new(ErrorKind::InvalidModel, message).with_backend(BACKEND).with_source(error)
+            }
+            _ => about_file(error, &name),
+        })?;
 
         let space_prefix = match header.value("tokenizer.ggml.add_space_prefix") {
             Some(&gguf::Value::Bool(on)) => Some(on),
@@ -248,6 +264,17 @@ impl infer_core::Model for Model {
     fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn infer_core::Encoder>> {
         Ok(Box::new(self.encoder(options)?))
     }
+}
+
+/// The tensors that the library's log says have invalid data.
+fn poisoned(log: &str) -> Option<String> {
+    let named = |line: &str| {
+        let (_, rest) = line.split_once("tensor '")?;
+        let (name, _) = rest.split_once("' has invalid data")?;
+        Some(format!("the tensor {name}"))
+    };
+    let tensors: Vec<_> = log.lines().filter_map(named).collect();
+    (!tensors.is_empty()).then(|| tensors.join(", "))
 }
 
 fn purpose(options: &ModelOptions) -> Purpose {

@@ -82,6 +82,8 @@ pub struct ModelOptions {
     pub repack: bool,
     /// Look at every block of every tensor while loading, and refuse numbers that cannot be.
     pub check_tensors: bool,
+    /// Not even the weights: for estimates.
+    pub(crate) absent: bool,
 }
 
 /// How a model is spread over several devices.
@@ -105,10 +107,13 @@ pub enum LoadMode {
     /// wanted. Changing or truncating the file while the model is open changes the weights, or ends the process.
     #[default]
     Mapped,
-    /// Mapped, and kept in memory.
+    /// Mapped, and kept in memory. Where the system does not let so much be locked (RLIMIT_MEMLOCK), opening the model is an error.
     Locked,
     /// Read into memory of its own.
     Copied,
+    /// Read into memory of its own past the system's cache (direct I/O), for a file that nobody else is about to read. Linux only; where
+    /// the file system cannot do it, opening the model is an error.
+    Direct,
 }
 
 impl Default for ModelOptions {
@@ -123,6 +128,7 @@ impl Default for ModelOptions {
             main_device: None,
             repack: true,
             check_tensors: false,
+            absent: false,
         }
     }
 }

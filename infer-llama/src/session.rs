@@ -84,6 +84,10 @@ impl Session {
         &self.model
     }
 
+    pub(crate) fn context(&self) -> &raw::Context {
+        &self.context
+    }
+
     /// Comes first in every call that changes something: the last pass's results end, and sequences that were dropped give up
     /// their cells.
     fn begin(&mut self) {

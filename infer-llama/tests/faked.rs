@@ -5,7 +5,8 @@ mod kit;
 use infer_core::{
     Batch, Error, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
 };
-use infer_llama::{KvLayout, Llama, Model, ModelOptions, Session, SessionOptions};
+use infer_llama::{KvLayout, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
+use infer_sys::llama::bindings::GGML_LOG_LEVEL_WARN;
 use infer_sys::llama::fake::{self, Control, Fault, Kind, Live, Rows, Script};
 use kit::{Folder, tiny};
 use std::{
@@ -262,6 +263,31 @@ fn a_failed_load_says_what_was_logged_as_whole_lines() {
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("thrown"), "{source}");
     assert_eq!(control.live(), Live::default());
+}
+
+/// The library goes on where it cannot do what was asked, and only its log says so.
+#[test]
+fn a_load_that_is_not_as_it_was_asked_for_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.file("unlocked.gguf", &tiny::llama().bytes());
+    let control = Script::new().with_loading(vec![0.0, 1.0]).install();
+    for (mode, said, kind, words) in [
+        (LoadMode::Locked, c"warning: failed to mlock 4096-byte buffer: no\n", ErrorKind::OutOfMemory, "ulimit -l"),
+        (LoadMode::Direct, c"Falling back to buffered I/O", ErrorKind::Unsupported, "file system"),
+    ] {
+        let mut watch = |_| {
+            fake::log(GGML_LOG_LEVEL_WARN, said);
+            ControlFlow::Continue(())
+        };
+        let options = ModelOptions::new().with_load_mode(mode);
+        let error = Model::open_watched(&llama(), &path, &options, &mut watch).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error:?}");
+        assert!(error.to_string().contains("unlocked.gguf"), "{error}");
+        assert!(std::error::Error::source(&error).unwrap().to_string().contains(words), "{error:?}");
+        assert_eq!(control.live(), Live::default());
+        let mapped = ModelOptions::new();
+        Model::open_watched(&llama(), &path, &mapped, &mut watch).expect("nobody asked for it");
+    }
 }
 
 #[test]

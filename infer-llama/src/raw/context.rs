@@ -4,12 +4,12 @@ mod encoder;
 
 pub(crate) use encoder::{Encoder, EncoderParams};
 
-use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort, sampler::Sampler};
+use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort, sampler::Sampler, text};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
     GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
     LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED, ggml_threadpool, ggml_type,
-    infer_llama_context_info, llama_context, llama_context_params,
+    infer_llama_context_info, infer_llama_memory, llama_context, llama_context_params,
 };
 use std::{
     cell::Cell,
@@ -82,6 +82,15 @@ pub(crate) struct Shape {
     pub(crate) has_memory: bool,
     /// Whether a token sees only those before it.
     pub(crate) is_causal: bool,
+}
+
+/// Memory of one kind, in bytes.
+pub(crate) struct BufferUse {
+    pub(crate) name: String,
+    pub(crate) is_host: bool,
+    pub(crate) model: u64,
+    pub(crate) context: u64,
+    pub(crate) compute: u64,
 }
 
 /// How a pass ended.
@@ -317,6 +326,32 @@ impl Context {
     /// Rows end with every other call.
     pub(super) fn forget_rows(&mut self) {
         self.rows = Rows::NONE;
+    }
+
+    /// What the model and this context take, by kind of memory.
+    pub(crate) fn memory(&self) -> Result<Vec<BufferUse>> {
+        let (api, context) = (self.model.door.api, self.ptr.as_ptr());
+        let mut rows: Vec<infer_llama_memory> = Vec::new();
+        loop {
+            let (mut count, cap) = (0, rows.len());
+            let (start, out) = (rows.as_mut_ptr(), &raw mut count);
+            // SAFETY: the context lives, and this thread may read it; `start` and `cap` are those of the list, `out` is a valid place.
+            call("ask for the memory", |error| unsafe { api.memory_breakdown(context, start, cap, out, error) })?;
+            if count <= cap {
+                rows.truncate(count);
+                break;
+            }
+            rows.resize(count, infer_llama_memory::default());
+        }
+        let named = rows.into_iter().map(|row| BufferUse {
+            // SAFETY: `llama_door.h`: the name of a buffer type lives as long as the process.
+            name: unsafe { text(row.name) },
+            is_host: row.is_host,
+            model: row.model,
+            context: row.context,
+            compute: row.compute,
+        });
+        Ok(named.collect())
     }
 
     /// A sequence id that this context has.

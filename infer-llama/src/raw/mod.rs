@@ -20,7 +20,7 @@ pub(crate) use api::{Device, Door, Handle};
 pub(crate) use batch::Batch;
 pub(crate) use callback::Progress;
 pub(crate) use context::{Context, ContextParams, Encoder, EncoderParams, KvFormat, Pass};
-pub(crate) use model::{Facts, Model, ModelParams, Placement, Source, Split};
+pub(crate) use model::{Facts, Model, ModelParams, Placement, Source, Split, Weights};
 pub(crate) use sampler::{DrawInputs, DrawShape};
 pub(crate) use vocab::{Family, TokenFacts, VocabFacts};
 

@@ -1,11 +1,12 @@
 //! The owner of a `llama_model`.
 
 use super::{Door, Fresh, Handle, Progress, call, callback::on_progress, text, turns::Turns};
-use infer_core::Result;
+use crate::log;
+use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::bindings::{
-    LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK, LLAMA_LOAD_MODE_NONE, LLAMA_SPLIT_MODE_LAYER,
-    LLAMA_SPLIT_MODE_NONE, LLAMA_SPLIT_MODE_ROW, infer_llama_model_info, llama_load_mode, llama_model,
-    llama_model_params,
+    LLAMA_LOAD_MODE_DIRECT_IO, LLAMA_LOAD_MODE_MLOCK, LLAMA_LOAD_MODE_MMAP, LLAMA_LOAD_MODE_MMAP_MLOCK,
+    LLAMA_LOAD_MODE_NONE, LLAMA_SPLIT_MODE_LAYER, LLAMA_SPLIT_MODE_NONE, LLAMA_SPLIT_MODE_ROW, infer_llama_model_info,
+    llama_load_mode, llama_model, llama_model_params,
 };
 use std::{
     ffi::{CString, c_char},
@@ -35,7 +36,7 @@ unsafe impl Sync for Model {}
 /// Where a model comes from.
 pub(crate) enum Source<'s> {
     /// One file, by its path.
-    #[cfg(not(unix))]
+    #[cfg(any(not(unix), target_os = "linux"))]
     Path(&'s CString),
     /// The files of a split model, in order.
     Parts(&'s [CString]),
@@ -47,11 +48,25 @@ pub(crate) enum Source<'s> {
 /// How a model is loaded. What is not here is as llama.cpp has it.
 pub(crate) struct ModelParams {
     pub(crate) placement: Placement,
-    pub(crate) mapped: bool,
-    pub(crate) locked: bool,
+    pub(crate) weights: Weights,
     pub(crate) vocab_only: bool,
     pub(crate) check_tensors: bool,
     pub(crate) repack: bool,
+}
+
+/// How the weights come into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weights {
+    Mapped,
+    /// Mapped, or where that cannot be copied; and kept there.
+    Locked {
+        mapped: bool,
+    },
+    Copied,
+    /// Copied past the system's cache.
+    Direct,
+    /// Not at all: nothing can be computed, and what a context would take can be asked.
+    Absent,
 }
 
 /// Where the layers go. The handles are those of the library that loads.
@@ -127,7 +142,8 @@ impl Model {
             all
         });
         raw.tensor_split = parts.as_ref().map_or(ptr::null(), Vec::as_ptr);
-        raw.load_mode = load_mode(&params);
+        raw.load_mode = load_mode(params.weights);
+        raw.no_alloc = params.weights == Weights::Absent;
         raw.vocab_only = params.vocab_only;
         raw.check_tensors = params.check_tensors;
         raw.use_extra_bufts = params.repack;
@@ -137,25 +153,28 @@ impl Model {
         // SAFETY: what a load made and nobody owns yet is freed once.
         let mut fresh = Fresh::new(|model| unsafe { door.api.model_free(model) });
         let (raw, out) = (&raw const raw, fresh.place());
-        call("load the model", |error| match source {
-            // SAFETY: a C string, parameters that are valid for the call (the lists they point to, of the form `llama.h` asks for,
-            // live to its end), and a place for the result. `progress` is not used
-            // by anything else before the call returns.
-            #[cfg(not(unix))]
-            Source::Path(path) => unsafe { door.api.model_load_from_file(path.as_ptr(), raw, out, error) },
-            Source::Parts(parts) => {
-                let paths: Vec<*const c_char> = parts.iter().map(|part| part.as_ptr()).collect();
-                // SAFETY: parameters that are valid for the call, a place for the result, and as many C strings as `paths` says.
-                // `progress` is not used by anything else before the call returns.
-                unsafe { door.api.model_load_from_splits(paths.as_ptr(), paths.len(), raw, out, error) }
-            }
-            #[cfg(unix)]
-            Source::File(file) => {
-                let fd = std::os::fd::AsRawFd::as_raw_fd(file);
-                // SAFETY: as for parts; the descriptor is borrowed, hence open for the length of the call.
-                unsafe { door.api.model_load_from_fd(fd, raw, out, error) }
-            }
-        })?;
+        let load = || {
+            call("load the model", |error| match source {
+                // SAFETY: a C string, parameters that are valid for the call (the lists they point to, of the form `llama.h` asks for,
+                // live to its end), and a place for the result. `progress` is not used
+                // by anything else before the call returns.
+                #[cfg(any(not(unix), target_os = "linux"))]
+                Source::Path(path) => unsafe { door.api.model_load_from_file(path.as_ptr(), raw, out, error) },
+                Source::Parts(parts) => {
+                    let paths: Vec<*const c_char> = parts.iter().map(|part| part.as_ptr()).collect();
+                    // SAFETY: parameters that are valid for the call, a place for the result, and as many C strings as `paths` says.
+                    // `progress` is not used by anything else before the call returns.
+                    unsafe { door.api.model_load_from_splits(paths.as_ptr(), paths.len(), raw, out, error) }
+                }
+                #[cfg(unix)]
+                Source::File(file) => {
+                    let fd = std::os::fd::AsRawFd::as_raw_fd(file);
+                    // SAFETY: as for parts; the descriptor is borrowed, hence open for the length of the call.
+                    unsafe { door.api.model_load_from_fd(fd, raw, out, error) }
+                }
+            })
+        };
+        log::during(|call| load().and_then(|()| kept_word(params.weights, call.log())))?;
         Ok(Arc::new(Self { door, ptr: fresh.take(), making: Mutex::new(()), turns: Turns::default() }))
     }
 
@@ -219,11 +238,35 @@ impl Drop for Model {
     }
 }
 
-fn load_mode(params: &ModelParams) -> llama_load_mode {
-    match (params.mapped, params.locked) {
-        (true, false) => LLAMA_LOAD_MODE_MMAP,
-        (true, true) => LLAMA_LOAD_MODE_MMAP_MLOCK,
-        (false, false) => LLAMA_LOAD_MODE_NONE,
-        (false, true) => infer_sys::llama::bindings::LLAMA_LOAD_MODE_MLOCK,
+fn load_mode(weights: Weights) -> llama_load_mode {
+    match weights {
+        Weights::Mapped => LLAMA_LOAD_MODE_MMAP,
+        Weights::Locked { mapped: true } => LLAMA_LOAD_MODE_MMAP_MLOCK,
+        Weights::Locked { mapped: false } => LLAMA_LOAD_MODE_MLOCK,
+        Weights::Copied | Weights::Absent => LLAMA_LOAD_MODE_NONE,
+        Weights::Direct => LLAMA_LOAD_MODE_DIRECT_IO,
     }
+}
+
+/// Whether weights that were loaded are as they were to be. Where llama.cpp cannot lock them or read past the cache, it says so in its
+/// log and goes on.
+fn kept_word(weights: Weights, log: String) -> Result<()> {
+    let says = |words: &[&str]| words.iter().any(|words| log.contains(words));
+    let (kind, message) = match weights {
+        Weights::Locked { .. }
+            if says(&["failed to mlock", "failed to VirtualLock", "mlock not supported", "WorkingSetSize failed"]) =>
+        {
+            (
+                ErrorKind::OutOfMemory,
+                "the system does not let so much memory be locked; raise the limit (RLIMIT_MEMLOCK, `ulimit -l`), or open the model without \
+             locking it",
+            )
+        }
+        Weights::Direct if says(&["Falling back to buffered"]) => (
+            ErrorKind::Unsupported,
+            "the file cannot be read past the system's cache: its file system does not do that; open the model copied or mapped",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::new(kind, message).with_log(log))
 }

@@ -27,10 +27,7 @@ impl Session {
         let (adapters, loaded) = Adapters::load(model, options)?;
         let mut context = raw::Context::new(model.raw().clone(), plan.params, loaded, stop.clone())?;
         let shape = context.shape();
-        if !shape.has_memory || !shape.is_causal {
-            let message = "this model does not go from one token to the next: it has no session";
-            return Err(Error::unsupported(message).with_backend(BACKEND));
-        }
+        check_context(&context)?;
         let per_sequence = shape.cells_per_sequence as usize;
         let batch = plan.batch.min(shape.batch as usize);
         let sequences = plan.params.sequences;
@@ -62,7 +59,16 @@ impl Session {
     }
 }
 
-fn check_model(model: &Model) -> Result<()> {
+pub(crate) fn check_context(context: &raw::Context) -> Result<()> {
+    let shape = context.shape();
+    if shape.has_memory && shape.is_causal {
+        return Ok(());
+    }
+    Err(Error::unsupported("this model does not go from one token to the next: it has no session")
+        .with_backend(BACKEND))
+}
+
+pub(crate) fn check_model(model: &Model) -> Result<()> {
     let facts = model.facts();
     let why = if model.is_vocab_only() {
         "the model was opened for its vocabulary only; open it with its weights to make a session"
@@ -75,15 +81,15 @@ fn check_model(model: &Model) -> Result<()> {
 }
 
 /// Options with everything that was left open decided.
-struct Plan {
+pub(crate) struct Plan {
     context: usize,
     batch: usize,
     shape: Shape,
-    params: raw::ContextParams,
+    pub(crate) params: raw::ContextParams,
 }
 
 impl Plan {
-    fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
+    pub(crate) fn new(model: &Model, options: &SessionOptions) -> Result<Self> {
         let door = model.raw().door();
         let common = &options.common;
         let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
