@@ -1,7 +1,7 @@
 //! Arguments that several subcommands take.
 
 use crate::{failure::Failure, output};
-use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource};
+use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource, Variant};
 use std::{
     fs::File,
     io::{IsTerminal, Read},
@@ -26,6 +26,14 @@ pub(crate) struct ModelArgs {
     /// The runtime's shared library, in place of the one that is linked in or found.
     #[arg(long, value_name = "PATH", value_parser = library)]
     library: Option<PathBuf>,
+
+    /// The runtime's shared library that was built so: cpu, vulkan, cuda or metal. `infer setup --variant` makes it.
+    #[arg(long, value_name = "NAME", conflicts_with = "library")]
+    variant: Option<Variant>,
+
+    /// A device to compute on, as `infer devices` names it (several: --device Vulkan0 --device Vulkan1); CPU is the processor alone.
+    #[arg(long = "device", value_name = "NAME")]
+    devices: Vec<String>,
 }
 
 impl ModelArgs {
@@ -36,6 +44,12 @@ impl ModelArgs {
         }
         if let Some(library) = &self.library {
             source = source.with_library(Library::At(library.clone()));
+        }
+        if let Some(variant) = self.variant {
+            source = source.with_library(Library::Variant(variant));
+        }
+        if !self.devices.is_empty() {
+            source = source.with_devices(&self.devices);
         }
         source
     }

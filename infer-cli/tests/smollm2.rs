@@ -228,4 +228,17 @@ fn the_processor_is_a_device() {
     let report: Value = serde_json::from_str(&stdout).unwrap();
     let devices = report["devices"].as_array().unwrap();
     assert!(devices.iter().any(|device| device["kind"] == "cpu" && device["backend"] == "llama"), "{stdout}");
+    let libraries = report["libraries"].as_array().unwrap();
+    let linked = libraries.iter().find(|library| library["place"] == "linked into this program").unwrap();
+    assert_eq!((&linked["variant"], &linked["error"]), (&Value::from("cpu"), &Value::Null), "{stdout}");
+}
+
+#[test]
+fn a_device_is_chosen_by_its_name() {
+    let on =
+        |device| run(&["generate", "--prompt", "The capital of France is", "--max-tokens", "2", "--device", device]);
+    let (code, stdout, stderr) = on("CPU");
+    assert!(code == 0 && stdout.contains("Paris"), "{stdout}{stderr}");
+    let (code, _, stderr) = on("Nowhere7");
+    assert!(code == 1 && stderr.contains("no device \"Nowhere7\"") && stderr.contains("CPU"), "{stderr}");
 }

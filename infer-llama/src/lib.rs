@@ -94,6 +94,8 @@ mod tokenizer;
 pub use adapter::Adapter;
 pub use devices::{Device, DeviceKind, Placed};
 pub use encoder::Encoder;
+#[cfg(feature = "load")]
+pub use llama::Installed;
 pub use llama::Llama;
 pub use memory::{Available, available_memory};
 pub use memory_use::{BufferUse, MemoryUse, estimate};

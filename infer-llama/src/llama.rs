@@ -15,6 +15,19 @@ pub struct Llama {
     pub(crate) door: raw::Door,
 }
 
+/// A shared library that is there.
+#[cfg(feature = "load")]
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Installed {
+    /// Where it was found, in words: "the cache", ….
+    pub place: String,
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// The library, or what is wrong with it.
+    pub library: Result<Llama>,
+}
+
 impl Llama {
     /// The library that is linked into this program.
     ///
@@ -33,6 +46,23 @@ impl Llama {
     #[cfg(feature = "load")]
     pub fn load(options: &crate::LoadOptions) -> Result<Self> {
         Self::from_api(infer_sys::llama::Api::load(options.as_sys()).map_err(unusable)?)
+    }
+
+    /// Every shared library there is, of those that [`load`](Self::load) could find, whatever its variant: each is opened, or says
+    /// what is wrong with it.
+    #[cfg(feature = "load")]
+    #[must_use]
+    pub fn installed(options: &crate::LoadOptions) -> Vec<Installed> {
+        let all = infer_sys::llama::Api::installed(options.as_sys()).into_iter();
+        all.map(|one| Installed {
+            place: one.place().to_owned(),
+            path: one.path().to_owned(),
+            library: match one.door() {
+                Ok(api) => Self::from_api(api),
+                Err(refusal) => Err(Error::new(ErrorKind::Library, refusal.to_string()).with_backend(BACKEND)),
+            },
+        })
+        .collect()
     }
 
     /// The library behind a door of one's own: for tests over a faked one.

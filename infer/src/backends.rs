@@ -6,7 +6,7 @@ pub mod llama;
 #[path = "backends/no_llama.rs"]
 mod llama;
 
-use crate::{Device, Inspection, Library, ModelSource};
+use crate::{Device, Inspection, Installed, Library, ModelSource, Variant};
 use infer_core::{Error, Model, Result};
 use std::{fmt, ops::ControlFlow, str::FromStr};
 
@@ -70,6 +70,21 @@ pub(crate) fn devices(library: &Library) -> Result<Vec<Device>> {
     llama::devices(library)
 }
 
+/// The libraries of all backends that this program can use, with what each can compute on.
+pub(crate) fn installed() -> Vec<Installed> {
+    llama::installed()
+}
+
+/// Whether a program may choose this variant of a backend's library.
+pub(crate) const fn has_variant(variant: Variant) -> bool {
+    match variant {
+        Variant::Cpu => cfg!(feature = "llama-load"),
+        Variant::Vulkan => cfg!(feature = "llama-vulkan"),
+        Variant::Cuda => cfg!(feature = "llama-cuda"),
+        Variant::Metal => cfg!(feature = "llama-metal"),
+    }
+}
+
 /// Bytes of memory this process can still have: the machine's, less where a limit of its cgroup or of its address space
 /// says so. `None` where the system does not say, or no backend is compiled in.
 #[must_use]
@@ -77,10 +92,30 @@ pub fn available_memory() -> Option<u64> {
     llama::memory()
 }
 
+/// Which shared library.
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+enum Shared<'p> {
+    /// Whatever is found.
+    Found,
+    At(&'p std::path::Path),
+    Built(Variant),
+}
+
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+impl fmt::Display for Shared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Found => f.write_str("a library"),
+            Self::At(path) => write!(f, "{}", path.display()),
+            Self::Built(variant) => write!(f, "the {variant} variant of llama.cpp"),
+        }
+    }
+}
+
 /// The linked library where there is one.
 #[cfg(any(feature = "llama", feature = "llama-load"))]
 fn by_default() -> Result<infer_llama::Llama> {
-    if cfg!(feature = "llama") { linked() } else { loaded(None) }
+    if cfg!(feature = "llama") { linked() } else { loaded(&Shared::Found) }
 }
 
 #[cfg(feature = "llama")]
@@ -94,20 +129,55 @@ fn linked() -> Result<infer_llama::Llama> {
 }
 
 #[cfg(feature = "llama-load")]
-fn loaded(path: Option<&std::path::Path>) -> Result<infer_llama::Llama> {
+fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
     let options = infer_llama::LoadOptions::new();
-    infer_llama::Llama::load(&match path {
-        Some(path) => options.with_path(path),
-        None => options,
+    infer_llama::Llama::load(&match library {
+        Shared::Found => options,
+        Shared::At(path) => options.with_path(path),
+        Shared::Built(variant) if has_variant(*variant) => options.with_variant(variant.name()),
+        Shared::Built(variant) => {
+            let feature = variant.feature();
+            let message =
+                format!("{library} is not for this program; build it with the feature `{feature}` of `infer`");
+            return Err(Error::unsupported(message));
+        }
     })
 }
 
 #[cfg(all(feature = "llama", not(feature = "llama-load")))]
-fn loaded(path: Option<&std::path::Path>) -> Result<infer_llama::Llama> {
-    let what = path.map_or_else(|| "a library".into(), |path| path.display().to_string());
+fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
+    let feature = match library {
+        Shared::Built(variant) => variant.feature(),
+        Shared::Found | Shared::At(_) => "llama-load",
+    };
     Err(Error::unsupported(format!(
-        "{what} cannot be loaded: llama.cpp is linked into this program; build it with the feature `llama-load` of `infer`"
+        "{library} cannot be loaded: llama.cpp is linked into this program; build it with the feature `{feature}` of `infer`"
     )))
+}
+
+/// Whether there is a linked library.
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+const fn is_linked() -> bool {
+    cfg!(feature = "llama")
+}
+
+/// A shared library that is there.
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+struct Found {
+    place: String,
+    path: std::path::PathBuf,
+    library: Result<infer_llama::Llama>,
+}
+
+#[cfg(feature = "llama-load")]
+fn shared() -> Vec<Found> {
+    let all = infer_llama::Llama::installed(&infer_llama::LoadOptions::new()).into_iter();
+    all.map(|one| Found { place: one.place, path: one.path, library: one.library }).collect()
+}
+
+#[cfg(all(feature = "llama", not(feature = "llama-load")))]
+fn shared() -> Vec<Found> {
+    Vec::new()
 }
 
 impl fmt::Display for Backend {

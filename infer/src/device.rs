@@ -1,5 +1,6 @@
 use crate::{Backend, Library, backends};
 use infer_core::Result;
+use std::path::PathBuf;
 
 /// What a model can be computed on, at the moment it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,4 +27,27 @@ pub struct Device {
 /// [`Runtime`](crate::ErrorKind::Runtime) when a runtime cannot say.
 pub fn devices(library: &Library) -> Result<Vec<Device>> {
     backends::devices(library)
+}
+
+/// A native library that is there, and what it can compute on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Installed {
+    /// The backend it is of.
+    pub backend: Backend,
+    /// Where it was found, in words: "linked into this program", "the cache", ….
+    pub place: String,
+    /// The file, where it is one of its own.
+    pub path: Option<PathBuf>,
+    /// How it was built: `cpu`, `vulkan`, …; `None` of one that cannot be used.
+    pub variant: Option<String>,
+    /// Its devices, or what is wrong with it.
+    pub devices: Result<Vec<Device>>,
+}
+
+/// The native libraries of every backend that is compiled in: the one that is linked in, and those that could be loaded. Each is
+/// opened to ask it; one that does harm when it is opened is found out in a child process.
+#[must_use]
+pub fn installed() -> Vec<Installed> {
+    backends::installed()
 }

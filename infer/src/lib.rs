@@ -52,6 +52,7 @@
 //! | --- | --- | --- |
 //! | `llama` | yes | llama.cpp for GGUF files, linked into the program; needs cmake and a C++ compiler to build |
 //! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
+//! | `llama-vulkan`, `llama-cuda`, `llama-metal` | no | `llama-load`, and programs may choose the library built for these GPUs: [`Library::Variant`] |
 //! | `chat` | yes | chat templates: [`chat`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabularies, facts of a model |
 //!
@@ -78,15 +79,17 @@ mod format;
 mod generator;
 mod inspect;
 mod source;
+mod variant;
 
 pub use backends::*;
 #[cfg(feature = "chat")]
 pub use conversation::chat_template;
-pub use device::{Device, devices};
+pub use device::{Device, Installed, devices, installed};
 pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prompt, Request, Stats};
 pub use infer_core::*;
 pub use inspect::{Inspection, inspect};
 pub use source::{Library, ModelSource, open};
+pub use variant::Variant;
 
 /// The examples of the README and of the topics in `docs/` compile, and run.
 #[cfg(doctest)]

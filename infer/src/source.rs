@@ -1,4 +1,4 @@
-use crate::{Backend, backends, format};
+use crate::{Backend, Variant, backends, format};
 use infer_core::{Model, Result};
 use std::{
     ops::ControlFlow,
@@ -39,6 +39,7 @@ pub struct ModelSource {
     pub(crate) path: PathBuf,
     pub(crate) backend: Option<Backend>,
     pub(crate) library: Library,
+    pub(crate) devices: Option<Vec<String>>,
     pub(crate) vocab_only: bool,
 }
 
@@ -56,13 +57,15 @@ pub enum Library {
     Found,
     /// The shared library at this path.
     At(PathBuf),
+    /// The shared library that was built so, in the cache.
+    Variant(Variant),
 }
 
 impl ModelSource {
     /// The model in this file, everything else by default.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), backend: None, library: Library::Default, vocab_only: false }
+        Self { path: path.into(), backend: None, library: Library::Default, devices: None, vocab_only: false }
     }
 
     /// The backend that is to open it, whatever the file looks like.
@@ -76,6 +79,14 @@ impl ModelSource {
     #[must_use]
     pub fn with_library(mut self, library: Library) -> Self {
         self.library = library;
+        self
+    }
+
+    /// The devices it is computed on, by the names that [`devices`](crate::devices) gives them; the processor alone where they are none,
+    /// or the processor. By default the backend takes what there is.
+    #[must_use]
+    pub fn with_devices<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.devices = Some(names.into_iter().map(Into::into).collect());
         self
     }
 

@@ -4,21 +4,22 @@
 
 pub use infer_llama::*;
 
-use super::{by_default, linked, loaded};
+use super::{Shared, by_default, linked, loaded, shared};
 use crate::{Backend, Inspection, Library, ModelSource};
 use infer_core::{
     Result,
     cost::{Biases, Dims, Weights},
 };
 use infer_llama::gguf::{Header, Value};
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, path::Path};
 
 fn library(choice: &Library) -> Result<Llama> {
     match choice {
         Library::Default => by_default(),
         Library::Linked => linked(),
-        Library::Found => loaded(None),
-        Library::At(path) => loaded(Some(path)),
+        Library::Found => loaded(&Shared::Found),
+        Library::At(path) => loaded(&Shared::At(path)),
+        Library::Variant(variant) => loaded(&Shared::Built(*variant)),
     }
 }
 
@@ -27,13 +28,18 @@ pub(super) fn open(
     watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
 ) -> Result<Box<dyn infer_core::Model>> {
     let llama = library(&source.library)?;
-    let options = ModelOptions::new().with_vocab_only(source.vocab_only);
+    let mut options = ModelOptions::new().with_vocab_only(source.vocab_only);
+    options.devices.clone_from(&source.devices);
     Ok(Box::new(Model::open_watched(&llama, &source.path, &options, watch)?))
 }
 
 pub(super) fn devices(choice: &Library) -> Result<Vec<crate::Device>> {
+    devices_of(&library(choice)?)
+}
+
+fn devices_of(llama: &Llama) -> Result<Vec<crate::Device>> {
     let known = |bytes| Some(bytes).filter(|&bytes| bytes > 0);
-    let devices = library(choice)?.devices()?.into_iter().map(|device| crate::Device {
+    let devices = llama.devices()?.into_iter().map(|device| crate::Device {
         backend: Backend::Llama,
         kind: match device.kind {
             DeviceKind::Cpu => "cpu",
@@ -48,6 +54,21 @@ pub(super) fn devices(choice: &Library) -> Result<Vec<crate::Device>> {
         memory_total: known(device.memory_total),
     });
     Ok(devices.collect())
+}
+
+pub(super) fn installed() -> Vec<crate::Installed> {
+    let described = |place: &str, path: Option<&Path>, llama: Result<Llama>| crate::Installed {
+        backend: Backend::Llama,
+        place: place.to_owned(),
+        path: path.map(Path::to_owned),
+        variant: llama.as_ref().ok().map(|llama| llama.variant().to_owned()),
+        devices: llama.and_then(|llama| devices_of(&llama)),
+    };
+    let linked = super::is_linked().then(|| described("linked into this program", None, linked()));
+    linked
+        .into_iter()
+        .chain(shared().into_iter().map(|one| described(&one.place, Some(&one.path), one.library)))
+        .collect()
 }
 
 pub(super) fn memory() -> Option<u64> {

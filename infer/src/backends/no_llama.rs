@@ -1,6 +1,6 @@
 //! In place of llama.cpp, where it is not compiled in.
 
-use crate::{Backend, Device, Inspection, Library, ModelSource};
+use crate::{Backend, Device, Inspection, Installed, Library, ModelSource};
 use infer_core::{Error, ErrorKind, Model, Result};
 use std::ops::ControlFlow;
 
@@ -14,6 +14,10 @@ pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
 
 pub(super) fn devices(_: &Library) -> Result<Vec<Device>> {
     Ok(Vec::new())
+}
+
+pub(super) fn installed() -> Vec<Installed> {
+    Vec::new()
 }
 
 pub(super) fn memory() -> Option<u64> {
