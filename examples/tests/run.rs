@@ -1,6 +1,7 @@
 //! Every example runs, and does what it says.
 
 use std::{
+    path::Path,
     process::Command,
     sync::{Mutex, PoisonError},
 };
@@ -9,8 +10,12 @@ use std::{
 static TURN: Mutex<()> = Mutex::new(());
 
 fn run(program: &str, arguments: &[&str]) -> (String, String) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let model = build_support::fixtures::model("smollm2").expect("`cargo xtask setup --only smollm2` brings it");
+    run_with(program, &model, arguments)
+}
+
+fn run_with(program: &str, model: &Path, arguments: &[&str]) -> (String, String) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new(program).arg(model).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
@@ -41,4 +46,19 @@ fn a_cancelled_text_goes_on_without_computing_again() {
     let (stdout, _) = run(env!("CARGO_BIN_EXE_cancel"), &[]);
     assert!(stdout.contains("ended by: cancelled"), "{stdout}");
     assert!(stdout.contains("tokens reused:"), "{stdout}");
+}
+
+#[test]
+fn a_text_is_another_one_with_an_adapter() {
+    let fixture = |name: &str| build_support::fixtures::model(name).expect("the tiny ones are made");
+    let (model, adapter) = (fixture("tiny-llama"), fixture("tiny-lora"));
+    let lines = |scale: &str| {
+        let arguments = [adapter.to_str().unwrap(), scale];
+        let (stdout, _) = run_with(env!("CARGO_BIN_EXE_lora"), &model, &arguments);
+        let lines = stdout.lines().map(|line| line.split_once(": ").unwrap().1.to_owned());
+        lines.collect::<Vec<_>>()
+    };
+    let [bare, tuned] = &lines("4")[..] else { panic!("two texts") };
+    assert_ne!(bare, tuned);
+    assert_eq!(lines("0"), [bare.clone(), bare.clone()]);
 }

@@ -8,7 +8,8 @@ use crate::{
 };
 use clap::builder::NonEmptyStringValueParser;
 use infer::{
-    Completion, FinishReason, Generation, Generator, Model, Request, Sampling, SessionOptions, Special, Token,
+    AdapterSource, Completion, FinishReason, Generation, Generator, Model, Request, Sampling, SessionOptions, Special,
+    Token,
     chat::{Message, RenderOptions},
 };
 use serde::Serialize;
@@ -62,6 +63,10 @@ pub(crate) struct Generate {
     /// run can need.
     #[arg(long, short, value_name = "N")]
     ctx: Option<usize>,
+
+    /// An adapter (LoRA) for the model, a GGUF file, and how strongly it counts if not as it was trained: FILE:0.5.
+    #[arg(long, value_name = "FILE[:SCALE]", value_parser = adapter)]
+    adapter: Option<AdapterSource>,
 
     /// One JSON object when it is done, in place of the text.
     #[arg(long)]
@@ -196,6 +201,10 @@ impl Generate {
             .with_sampling(sampling)
             .with_max_tokens(self.max_tokens)
             .with_ignore_end(self.ignore_end);
+        let request = match &self.adapter {
+            Some(adapter) => request.with_adapter(&adapter.name),
+            None => request,
+        };
         self.stop.iter().fold(request, |request, text| request.with_stop(text))
     }
 
@@ -204,9 +213,48 @@ impl Generate {
         let needed = prompt.saturating_add(self.max_tokens);
         let most = if trained == 0 { needed } else { trained };
         let options = SessionOptions::new().with_context(self.ctx.unwrap_or(needed.clamp(1, most)));
+        let options = match &self.adapter {
+            Some(adapter) => options.with_adapter(adapter.clone()),
+            None => options,
+        };
         match self.threads {
             Some(threads) => options.with_threads(threads),
             None => options,
+        }
+    }
+}
+
+/// `FILE`, or `FILE:SCALE` where what stands behind the last colon is a number. Of a file whose name ends so, the scale has to be
+/// given too.
+fn adapter(text: &str) -> Result<AdapterSource, String> {
+    let scaled = text.rsplit_once(':').and_then(|(path, scale)| Some((path, scale.parse::<f32>().ok()?)));
+    let (path, scale) = scaled.unwrap_or((text, 1.0));
+    if path.is_empty() {
+        return Err("a file is wanted".into());
+    }
+    if !scale.is_finite() {
+        return Err(format!("the scale is {scale}, it must be finite"));
+    }
+    Ok(AdapterSource::new(path, path).with_scale(scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_may_have_a_scale() {
+        for (text, path, scale) in [
+            ("a.gguf", "a.gguf", 1.0),
+            ("a.gguf:0.5", "a.gguf", 0.5),
+            ("a.gguf:-1", "a.gguf", -1.0),
+            (r"C:\a.gguf", r"C:\a.gguf", 1.0),
+            ("a:b.gguf:2", "a:b.gguf", 2.0),
+        ] {
+            assert_eq!(adapter(text), Ok(AdapterSource::new(path, path).with_scale(scale)), "{text}");
+        }
+        for text in ["", ":1", "a.gguf:nan", "a.gguf:inf"] {
+            assert!(adapter(text).is_err(), "{text}");
         }
     }
 }

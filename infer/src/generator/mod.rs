@@ -37,6 +37,8 @@ pub struct Generator {
     /// The prompt and what was drawn, fed or not. The sequence always holds a beginning of it, hence the one rule: feed
     /// `log[sequence.len()..]`.
     log: Vec<Token>,
+    /// What the sequence is computed with.
+    adapter: Option<String>,
     batch: Batch,
 }
 
@@ -44,7 +46,7 @@ impl Generator {
     /// A generator for sessions of the model that has this tokenizer; it opens its sequence when it first needs it.
     #[must_use]
     pub fn new(tokenizer: Arc<dyn Tokenizer>) -> Self {
-        Self { tokenizer, sequence: None, log: Vec::new(), batch: Batch::new() }
+        Self { tokenizer, sequence: None, log: Vec::new(), adapter: None, batch: Batch::new() }
     }
 
     /// The last prompt and every token drawn after it.
@@ -68,11 +70,12 @@ impl Generator {
     /// Begins to generate what follows the prompt. Nothing is computed yet: the [`Generation`] is an iterator, and its
     /// first step feeds the prompt, in chunks of what the session takes a pass.
     ///
-    /// What the sequence holds already of a beginning of the prompt is kept and not computed again.
+    /// What the sequence holds already of a beginning of the prompt is kept and not computed again, unless it was computed with another
+    /// adapter.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an empty prompt, a token outside the vocabulary, an empty stop string
-    /// or sampling out of range; [`ContextFull`](ErrorKind::ContextFull) for a prompt longer than the context;
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an empty prompt, a token outside the vocabulary, an empty stop string,
+    /// sampling out of range or an adapter that is not there; [`ContextFull`](ErrorKind::ContextFull) for a prompt longer than the context;
     /// [`TooManySequences`](ErrorKind::TooManySequences); [`ForeignSequence`](ErrorKind::ForeignSequence) when the last
     /// text was made with another session: [`reset`](Self::reset) first. The session is unharmed.
     pub fn generate<'a>(&'a mut self, session: &'a mut dyn Session, request: &Request) -> Result<Generation<'a>> {
@@ -88,7 +91,7 @@ impl Generator {
         check_length(prompt, context)?;
         // The last token that is drawn need not be fed.
         let reader = Reader::new(self.tokenizer.vocab(), request, context - prompt.len() + 1)?;
-        let reused_tokens = self.resume(session, prompt)?;
+        let reused_tokens = self.resume(session, prompt, request.adapter.as_deref())?;
         let sequence = self.sequence.as_ref().expect("resume has opened it");
         session.sample_with(sequence, &request.sampling, prompt)?;
         let stats = Stats { prompt_tokens: prompt.len(), reused_tokens, ..Stats::default() };
@@ -96,7 +99,11 @@ impl Generator {
     }
 
     /// Makes the sequence hold a beginning of `prompt`, as much as it can without computing; returns how much.
-    fn resume(&mut self, session: &mut dyn Session, prompt: &[Token]) -> Result<usize> {
+    fn resume(&mut self, session: &mut dyn Session, prompt: &[Token], adapter: Option<&str>) -> Result<usize> {
+        if self.adapter.as_deref() != adapter {
+            self.reset();
+            self.adapter = adapter.map(str::to_owned);
+        }
         let common = self.log.iter().zip(prompt).take_while(|(ours, theirs)| ours == theirs).count();
         // The last token is always fed, since its pass is the one that draws.
         let wanted = common.min(prompt.len() - 1);
@@ -119,7 +126,9 @@ impl Generator {
         }
         if self.sequence.as_ref().is_none_or(Sequence::is_spent) {
             self.sequence = None;
-            self.sequence = Some(session.open(&OpenOptions::default())?);
+            let mut options = OpenOptions::default();
+            options.adapter.clone_from(&self.adapter);
+            self.sequence = Some(session.open(&options)?);
         }
         self.log.clear();
         self.log.extend_from_slice(prompt);

@@ -28,6 +28,8 @@ pub struct Request {
     pub stop_tokens: Vec<Token>,
     /// Go on where the model would end the text.
     pub ignore_end: bool,
+    /// The adapter (LoRA) it is computed with, by the name the session knows it under; `None` for the bare model.
+    pub adapter: Option<String>,
 }
 
 /// What a text begins with.
@@ -68,6 +70,7 @@ impl Request {
             stop: Vec::new(),
             stop_tokens: Vec::new(),
             ignore_end: false,
+            adapter: None,
         }
     }
 
@@ -96,6 +99,14 @@ impl Request {
     #[must_use]
     pub fn with_stop_token(mut self, token: Token) -> Self {
         self.stop_tokens.push(token);
+        self
+    }
+
+    /// The adapter (LoRA) it is computed with, one of those that the session was made with
+    /// ([`SessionOptions::with_adapter`](infer_core::SessionOptions::with_adapter)).
+    #[must_use]
+    pub fn with_adapter(mut self, name: impl Into<String>) -> Self {
+        self.adapter = Some(name.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use infer_core::{
-    Model, Sampling, SessionOptions, Special, Tokenizer,
+    AdapterSource, Model, Sampling, SessionOptions, Special, Tokenizer,
     testing::{ByteTokenizer, Cuts, EOS, Fault, IM_END, Script, ScriptedModel},
 };
 use std::sync::{
@@ -237,4 +237,23 @@ fn dropping_it_early_keeps_every_token() {
     let taken = generator.generate(&mut session, &ask("x")).unwrap().take(3).count();
     assert_eq!((taken, generator.tokens()), (3, &encode("xabc")[..]));
     assert_eq!(generator.sequence().map(Sequence::len), Some(3), "the last one drawn is not fed yet");
+}
+
+#[test]
+fn what_was_computed_with_another_adapter_is_not_reused() {
+    let model = ScriptedModel::new(Script::new());
+    let options = SessionOptions::new().with_adapter(AdapterSource::new("a", "no file is opened"));
+    let mut session = model.session(&options).unwrap();
+    let mut generator = Generator::new(model.tokenizer());
+    let bare = ask("a prompt of some length").with_max_tokens(8);
+    let adapted = bare.clone().with_adapter("a");
+    let first = finish(&mut session, &mut generator, &bare);
+    let second = finish(&mut session, &mut generator, &adapted);
+    assert_eq!(second.stats.reused_tokens, 0);
+    assert_ne!(ids(&first.tokens), ids(&second.tokens), "the adapter counts");
+    let again = finish(&mut session, &mut generator, &adapted);
+    assert!(again.stats.reused_tokens > 0);
+    assert_eq!(ids(&again.tokens), ids(&second.tokens));
+    assert_eq!(refusal(&mut session, &mut generator, &bare.clone().with_adapter("b")), ErrorKind::InvalidInput);
+    assert_eq!(ids(&finish(&mut session, &mut generator, &bare).tokens), ids(&first.tokens));
 }
