@@ -18,6 +18,7 @@
 //! | **encoder** | [`Encoder`], [`Pooling`] | a model that turns texts into vectors or scores: embeddings, classification, reranking |
 //! | **sampling** | [`Sampling`], [`sampling`] | how a next token is chosen, as data |
 //! | **cost** | [`cost`] | what a model needs, from its dimensions alone: bytes, KV bytes, FLOPs |
+//! | **saved state** | [`Session::save`], [`state`](state/index.html) | a sequence as bytes, to go on with in another session of the same model |
 //! | **chat template** | [`chat`](chat/index.html) | how a conversation becomes a prompt |
 //!
 //! # Example
@@ -80,6 +81,7 @@
 //! | `chat` | [`chat`](chat/index.html): chat templates, by `minijinja` | no |
 //! | `half` | [`sampling`] reads logits of 16 bits: `f16` and `bf16` of the crate `half` | no |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabulary, model facts | no |
+//! | `state` | [`state`](state/index.html): the frame of saved sequences, for backends, with checksums by `twox-hash` | no |
 //! | `testing` | [`testing`](testing/index.html): a model and a session in plain Rust that follow a script and fail where it says | no |
 //!
 //! Features only add.
@@ -100,6 +102,8 @@ pub mod sampling;
 mod sequence;
 mod session;
 mod slots;
+#[cfg(feature = "state")]
+pub mod state;
 mod stop;
 #[cfg(feature = "testing")]
 pub mod testing;

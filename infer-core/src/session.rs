@@ -105,20 +105,68 @@ pub trait Session {
     /// What the last pass brought: a view that the next `&mut` call ends.
     fn outputs(&self) -> Outputs<'_>;
 
-    /// Writes the sequence's state, for [`restore`](Self::restore) of a session of the same model.
+    /// Writes the sequence's state, for [`restore`](Self::restore) of a session of the same model: its tokens, what was computed
+    /// from them, and the name of its adapter. Sampling is not part of it.
+    ///
+    /// Nothing is gathered in memory: the state is written piece by piece as it lies in the session. The frame around it is
+    /// [`state`](state/index.html)'s.
+    ///
+    /// ```
+    /// # #[cfg(feature = "testing")] {
+    /// use infer_core::{testing::*, *};
+    ///
+    /// let model = ScriptedModel::new(Script::new().with_line("two and two is", " four"));
+    /// let prompt: Vec<Token> = b"two and two is".iter().map(|&byte| Token(byte.into())).collect();
+    /// let mut batch = Batch::new();
+    ///
+    /// // A session computes the prompt, and saves it.
+    /// let mut session = model.session(&SessionOptions::new())?;
+    /// let seq = session.open(&OpenOptions::default())?;
+    /// batch.push(&seq, &prompt, Want::Nothing);
+    /// session.decode(&batch)?;
+    /// let mut file = Vec::new();
+    /// session.save(&seq, &mut file)?;
+    ///
+    /// // Another one goes on with it, in another process as well.
+    /// let mut later = model.session(&SessionOptions::new())?;
+    /// let seq = later.restore(&mut &file[..])?;
+    /// assert_eq!(seq.len(), prompt.len());
+    /// later.sample_with(&seq, &Sampling::default(), &prompt)?;
+    /// batch.clear();
+    /// batch.push(&seq, &[Token(b' '.into())], Want::Token);
+    /// later.decode(&batch)?;
+    /// assert_eq!(later.outputs().token(0), Some(Token(b'f'.into())));
+    ///
+    /// // What is damaged is refused.
+    /// file[200] ^= 1;
+    /// assert_eq!(later.restore(&mut &file[..]).unwrap_err().kind(), ErrorKind::InvalidInput);
+    /// # }
+    /// # Ok::<(), infer_core::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io); [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing.
+    /// [`Io`](crate::ErrorKind::Io), with the writer's error as its source; [`Cancelled`](crate::ErrorKind::Cancelled) while the
+    /// [interrupt](Self::interrupt) is raised; [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing. What
+    /// was written by then is no state.
     fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
         let _ = (seq, to);
         Err(Error::unsupported("this session cannot save sequences"))
     }
 
-    /// Opens a sequence from a state that [`save`](Self::save) wrote.
+    /// Opens a sequence from a state that [`save`](Self::save) wrote, with the adapter it had. How its tokens are drawn is to be set
+    /// [anew](Self::sample_with).
+    ///
+    /// All of `from` is read, to its end: where a state lies inside of something longer, hand in a
+    /// [`take`](std::io::Read::take) of its length.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io); [`InvalidInput`](crate::ErrorKind::InvalidInput) for a state that is damaged or of another
-    /// model; [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), which says what does not fit: a state that is damaged, cut short or
+    /// followed by something, of another model, or of a session of another shape (number formats, layout of the cells).
+    /// [`ContextFull`](crate::ErrorKind::ContextFull) for more positions than the context;
+    /// [`TooManySequences`](crate::ErrorKind::TooManySequences); [`OutOfCells`](crate::ErrorKind::OutOfCells);
+    /// [`Io`](crate::ErrorKind::Io), with the reader's error as its source; [`Cancelled`](crate::ErrorKind::Cancelled) while the
+    /// [interrupt](Self::interrupt) is raised; [`Unsupported`](crate::ErrorKind::Unsupported) where there is no such thing.
+    /// Nothing is left behind.
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         let _ = from;
         Err(Error::unsupported("this session cannot restore sequences"))

@@ -35,6 +35,11 @@ impl Cache {
         self.slots[slot as usize].iter().map(|position| position.token)
     }
 
+    /// The digests of all positions.
+    pub(super) fn digests(&self, slot: u32) -> impl Iterator<Item = u64> {
+        self.slots[slot as usize].iter().map(|position| position.digest)
+    }
+
     /// The digest of the first `len` tokens of a slot; that of no tokens is `seed`.
     pub(super) fn digest(&self, slot: u32, len: usize, seed: u64) -> u64 {
         len.checked_sub(1).map_or(seed, |last| self.slots[slot as usize][last].digest)
@@ -63,7 +68,11 @@ impl Cache {
     /// Appends a token for which there is room.
     pub(super) fn push(&mut self, slot: u32, token: Token, seed: u64) {
         let held = self.slots[slot as usize].len();
-        let digest = mix(self.digest(slot, held, seed) ^ u64::from(token.0));
+        self.push_digest(slot, token, mix(self.digest(slot, held, seed) ^ u64::from(token.0)));
+    }
+
+    /// Appends a token whose digest is known, for which there is room.
+    pub(super) fn push_digest(&mut self, slot: u32, token: Token, digest: u64) {
         let cell = self.free.pop().expect("room was checked");
         self.holders[cell as usize] = 1;
         self.slots[slot as usize].push(Position { token, digest, cell });

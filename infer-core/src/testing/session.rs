@@ -360,22 +360,21 @@ impl Session for Scripted {
         let slot = self.slots.slot(seq)?;
         self.check_save()?;
         let adapter = self.adapters.name(self.adapted[slot as usize]);
-        state::write(to, self.script.seed, adapter, self.cache.tokens(slot))
+        state::write(to, self.script.seed, adapter, self.cache.tokens(slot), self.cache.digests(slot))
     }
 
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         self.begin()?;
         self.check_save()?;
-        let Saved { adapter, tokens } = state::read(from, self.script.seed, &self.limits)?;
+        let Saved { adapter, positions } = state::read(from, self.script.seed, &self.limits)?;
         let adapter = self.adapters.find(adapter.as_deref())?;
         let (slot, seq) = self.slots.open()?; // on an error below `seq` is dropped, and the slot comes back by itself
-        self.cache.check_room(std::iter::once((slot, tokens.len())))?;
+        self.cache.check_room(std::iter::once((slot, positions.len())))?;
         self.adapted[slot as usize] = adapter;
-        let seed = self.adapters.seed(adapter, self.script.seed);
-        for &token in &tokens {
-            self.cache.push(slot, token, seed);
+        for &(token, digest) in &positions {
+            self.cache.push_digest(slot, token, digest);
         }
-        self.slots.set_len(slot, tokens.len());
+        self.slots.set_len(slot, positions.len());
         Ok(seq)
     }
 }

@@ -17,6 +17,10 @@ fn that_are_damaged_or_foreign_are_refused_and_leave_no_sequence_behind() {
     }
     let mut other = super::session(Script::new().with_seed(1), 1);
     assert_eq!(kind(other.restore(&mut &file[..])), ErrorKind::InvalidInput);
+    let longer = [&file[..], &[0]].concat();
+    assert!(session.restore(&mut &longer[..]).unwrap_err().to_string().contains("something follows it"));
+    let mut short = super::session(Script::new().with_context(4), 1);
+    assert_eq!(kind(short.restore(&mut &file[..])), ErrorKind::ContextFull);
     assert_eq!((session.usage().sequences, other.usage().sequences), (1, 0));
     assert_eq!(session.restore(&mut &file[..]).unwrap().len(), 5);
 }
@@ -59,4 +63,18 @@ fn carry_the_reason_of_a_failed_write_or_read() {
         assert_eq!(error.kind(), ErrorKind::Io);
         assert_eq!(std::error::Error::source(error).unwrap().to_string(), reason);
     }
+}
+
+/// After a shift, what was computed is not what computing the tokens would give, and that is what goes on.
+#[test]
+fn are_what_was_computed_also_after_a_shift() {
+    let mut session = session(Script::new(), 3);
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &tokens("a long state"), Want::Nothing).unwrap();
+    session.shift(&seq, 1..6).unwrap();
+    let mut file = Vec::new();
+    session.save(&seq, &mut file).unwrap();
+    let restored = session.restore(&mut &file[..]).unwrap();
+    let end = tokens("!");
+    assert_eq!(logits(&mut session, &restored, &end), logits(&mut session, &seq, &end));
 }

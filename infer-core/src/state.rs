@@ -1,0 +1,55 @@
+//! Saved sequences: the frame around a runtime's bytes. For backends.
+//!
+//! What a runtime writes for a sequence says little about itself, and what a runtime reads back it trusts: llama.cpp takes a
+//! state with one flipped byte for good in seven cases of eight. So [`Session::save`](crate::Session::save) puts a frame around
+//! it, the same for every backend:
+//!
+//! | part | bytes |
+//! |---|---|
+//! | prelude | magic (8), version (4), length of the description (4), number of tokens (4), length of the payload (8), checksum (8) |
+//! | description | backend, [`Fingerprint`] and name of the model, shape of the session, adapter |
+//! | tokens | 4 each |
+//! | checksum | 8, of description and tokens |
+//! | payload | in chunks of 256 KiB, each with a checksum (8) of its own behind it |
+//!
+//! Numbers are little-endian. A checksum is XXH3 of 64 bits, seeded by the checksum before it: a chunk's by that of the
+//! description and by the chunk's number. So a chunk of another state, or in another place, is as wrong as a damaged one, and
+//! memory stays bounded however long a state is: [`Reader`] hands out nothing that was not verified, a chunk at a time.
+//!
+//! It protects against damage and mistakes, not against forgery: whoever can write a state can also compute its checksums. A
+//! backend must not let the bytes of a forged one do worse than compute nonsense.
+
+mod header;
+mod reader;
+mod writer;
+
+pub use header::{Fingerprint, Header};
+pub use reader::Reader;
+pub use writer::Writer;
+
+use crate::Error;
+use twox_hash::XxHash3_64;
+
+const MAGIC: [u8; 8] = *b"inferseq";
+const VERSION: u32 = 1;
+/// Bytes before the description, the checksum included.
+const PRELUDE: usize = 36;
+/// Bytes of a checksum.
+const SUM: usize = 8;
+/// Bytes of a payload that are verified at once: small enough to stay in a core's own cache between that and their use.
+const CHUNK: usize = 256 * 1024;
+/// Bytes a description can have.
+const DESCRIPTION: usize = 64 * 1024;
+
+fn checksum(seed: u64, bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot_with_seed(seed, bytes)
+}
+
+/// What the checksum of chunk `index` begins with.
+fn chunk_seed(description: u64, index: u64) -> u64 {
+    checksum(description, &index.to_le_bytes())
+}
+
+fn damaged(what: &str) -> Error {
+    Error::invalid_input(format!("the saved state is damaged: {what}"))
+}

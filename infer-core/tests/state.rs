@@ -1,0 +1,209 @@
+//! The frame of saved sequences: nothing comes out of it that did not go in.
+
+use infer_core::{
+    Error, ErrorKind, Token,
+    state::{Fingerprint, Header, Reader, Writer},
+};
+use std::io;
+
+/// More than two chunks.
+const PAYLOAD: usize = 600_000;
+
+fn header() -> Header {
+    let mut header = Header::new("llama", Fingerprint::of(["weights"]), "tiny")
+        .with_shape("keys", "f16")
+        .with_shape("cells", "unified");
+    header.adapter = Some("pirate".into());
+    header.tokens = (0..100).map(Token).collect();
+    header.payload = PAYLOAD as u64;
+    header
+}
+
+fn payload() -> Vec<u8> {
+    (0..PAYLOAD).map(|i| (i * i / 7) as u8).collect()
+}
+
+/// A state whose payload was written in pieces of `step` bytes.
+fn saved(step: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, &header()).unwrap();
+    for piece in payload().chunks(step) {
+        writer.write(piece).unwrap();
+    }
+    writer.finish().unwrap();
+    out
+}
+
+fn restored(mut state: &[u8], step: usize) -> Result<(Header, Vec<u8>), Error> {
+    let mut reader = Reader::new(&mut state, 1000)?;
+    let header = reader.header().clone();
+    let mut payload = vec![0; PAYLOAD];
+    for piece in payload.chunks_mut(step) {
+        reader.read_exact(piece)?;
+    }
+    reader.finish()?;
+    Ok((header, payload))
+}
+
+#[track_caller]
+fn assert_refused(state: &[u8], why: &str) {
+    let error = restored(state, 10_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    assert!(error.to_string().contains(why), "{error}, which does not say {why:?}");
+}
+
+/// Where the payload begins.
+fn start(state: &[u8]) -> usize {
+    state.len() - PAYLOAD - 3 * 8
+}
+
+#[test]
+fn what_goes_in_comes_out_however_it_is_cut() {
+    let state = saved(1000);
+    assert_eq!(state, saved(PAYLOAD));
+    for step in [1, 4096, 300_000, PAYLOAD] {
+        assert_eq!(restored(&state, step).unwrap(), (header(), payload()), "in steps of {step}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let state = saved(PAYLOAD);
+    let all = (0..start(&state)).chain((start(&state)..state.len()).step_by(4999)).chain(state.len() - 8..state.len());
+    for at in all {
+        let mut damaged = state.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let error = restored(&damaged, PAYLOAD).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "byte {at}");
+    }
+}
+
+#[test]
+fn what_is_cut_short_or_goes_on_is_refused() {
+    let state = saved(PAYLOAD);
+    let first = start(&state);
+    for len in [0, 7, 35, 36, 50, first - 1, first, first + 1, first + 262_144, first + 262_152, state.len() - 1] {
+        assert_refused(&state[..len], "it ends early");
+    }
+    assert_refused(&[&state[..], &[0]].concat(), "something follows it");
+    let mut reader = &state[..];
+    let reader = Reader::new(&mut reader, 1000).unwrap();
+    assert!(reader.finish().unwrap_err().to_string().contains("longer than what it describes"));
+    let mut bytes = &state[..];
+    let mut reader = Reader::new(&mut bytes, 1000).unwrap();
+    let error = reader.read_exact(&mut vec![0; PAYLOAD + 1]).unwrap_err();
+    assert!(error.to_string().contains("shorter than what it describes"), "{error}");
+}
+
+#[test]
+fn chunks_have_their_place() {
+    let state = saved(PAYLOAD);
+    let (first, chunk) = (start(&state), 262_144 + 8);
+    let mut swapped = state.clone();
+    swapped[first..first + chunk].copy_from_slice(&state[first + chunk..first + 2 * chunk]);
+    swapped[first + chunk..first + 2 * chunk].copy_from_slice(&state[first..first + chunk]);
+    assert_refused(&swapped, "the checksum of chunk 1 of 3 is wrong");
+
+    let mut other = Vec::new();
+    let mut longer = header();
+    longer.tokens[0] = Token(5);
+    let mut writer = Writer::new(&mut other, &longer).unwrap();
+    writer.write(&payload()).unwrap();
+    writer.finish().unwrap();
+    let mixed = [&state[..first], &other[first..]].concat();
+    assert_refused(&mixed, "the checksum of chunk 1 of 3 is wrong");
+}
+
+#[test]
+fn what_is_no_state_or_of_another_version_is_named() {
+    assert_refused(&[b'x'; 100], "this is not a saved state");
+    let mut state = saved(PAYLOAD);
+    state[8] = 9;
+    // As a later version would: the checksum is right.
+    let sum = twox_hash::XxHash3_64::oneshot(&state[..28]);
+    state[28..36].copy_from_slice(&sum.to_le_bytes());
+    assert_refused(&state, "version 9");
+    let mut bytes = &saved(PAYLOAD)[..];
+    assert_eq!(Reader::new(&mut bytes, 99).unwrap_err().kind(), ErrorKind::ContextFull);
+}
+
+#[test]
+fn a_header_says_what_does_not_fit() {
+    let here = header();
+    header().check(&here).unwrap();
+    let mut other = header();
+    (other.tokens, other.adapter, other.payload) = (Vec::new(), None, 0);
+    other.check(&here).unwrap();
+    let refused = |saved: Header| saved.check(&here).unwrap_err().to_string();
+    let mut onnx = header();
+    onnx.backend = "onnx".into();
+    assert!(refused(onnx).contains("of the backend \"onnx\""));
+    assert!(refused(Header::new("llama", Fingerprint::of(["others"]), "tiny")).contains("another model"));
+    let keys = Header::new("llama", here.model, "tiny").with_shape("keys", "q8_0").with_shape("cells", "unified");
+    assert!(refused(keys.clone()).contains("its keys is q8_0, here it is f16"));
+    assert!(refused(Header::new("llama", here.model, "tiny")).contains("its keys is none"));
+    assert!(refused(header().with_shape("values", "f16")).contains("its values is f16, here there is no such thing"));
+}
+
+#[test]
+fn a_fingerprint_knows_where_its_pieces_are_cut() {
+    assert_eq!(Fingerprint::of(["ab", "c"]), Fingerprint::of([b"ab".as_slice(), b"c"]));
+    assert_ne!(Fingerprint::of(["ab", "c"]), Fingerprint::of(["a", "bc"]));
+    assert_ne!(Fingerprint::of(["ab"]), Fingerprint::of(["ab", ""]));
+    assert_eq!(Fingerprint::of(["ab"]).to_string().len(), 32);
+}
+
+#[test]
+fn a_writer_wants_what_was_announced() {
+    let mut out = Vec::new();
+    let writer = Writer::new(&mut out, &header()).unwrap();
+    assert!(writer.finish().unwrap_err().to_string().contains("600000 bytes shorter"));
+    let mut writer = Writer::new(&mut out, &header()).unwrap();
+    assert_eq!(writer.write(&vec![0; PAYLOAD + 1]).unwrap_err().kind(), ErrorKind::Runtime);
+}
+
+/// Fails after so many bytes.
+struct Failing<T>(T, usize);
+
+impl<T: io::Write> io::Write for Failing<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.1 = self.1.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("the disk is full"))?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<T: io::Read> io::Read for Failing<T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(bytes)?;
+        self.1 = self.1.checked_sub(read).ok_or_else(|| io::Error::other("the disk is gone"))?;
+        Ok(read)
+    }
+}
+
+#[test]
+fn the_reason_of_a_failed_write_or_read_is_kept() {
+    let state = saved(PAYLOAD);
+    for at in [10, 100, start(&state) + 10, state.len() - 1] {
+        let mut to = Failing(io::sink(), at);
+        let write = |to| {
+            let mut writer = Writer::new(to, &header())?;
+            writer.write(&payload())?;
+            writer.finish()
+        };
+        let failed = write(&mut to).unwrap_err();
+        let mut from = Failing(&state[..], at);
+        let read = |from| {
+            let mut reader = Reader::new(from, 1000)?;
+            reader.read_exact(&mut vec![0; PAYLOAD])?;
+            reader.finish()
+        };
+        for (error, reason) in [(failed, "the disk is full"), (read(&mut from).unwrap_err(), "the disk is gone")] {
+            assert_eq!(error.kind(), ErrorKind::Io);
+            assert_eq!(std::error::Error::source(&error).unwrap().to_string(), reason);
+        }
+    }
+}
