@@ -10,6 +10,7 @@
 #include "llama_door_layout.h"
 #include "llama_door_models.h"
 #include "llama_door_sampler.h"
+#include "llama_door_state.h"
 #include "llama_door_wall.h"
 
 #include <cstdio>
@@ -191,10 +192,13 @@ const struct infer_llama_table * infer_llama_api(uint32_t version) {
         t.memory_seq_add         = door_memory_seq_add;
         t.memory_seq_pos_min     = door_memory_seq_pos_min;
         t.memory_seq_pos_max     = door_memory_seq_pos_max;
+        t.memory_update          = door_memory_update;
 
         t.state_seq_size         = door_state_seq_size;
         t.state_seq_get          = door_state_seq_get;
         t.state_seq_set          = door_state_seq_set;
+        t.state_seq_write        = door_state_seq_write;
+        t.state_seq_read         = door_state_seq_read;
 
         t.adapter_load           = door_adapter_load;
         t.adapter_free           = door_adapter_free;

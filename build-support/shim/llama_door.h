@@ -152,6 +152,11 @@ typedef struct infer_llama_sampler infer_llama_sampler;
 
 typedef void (*infer_llama_fatal_callback)(const char * message);
 
+// Takes the next bytes of a state; false stops.
+typedef bool (*infer_llama_write_callback)(const uint8_t * bytes, size_t size, void * user_data);
+// Fills in the next bytes of a state; false stops.
+typedef bool (*infer_llama_read_callback)(uint8_t * bytes, size_t size, void * user_data);
+
 typedef struct infer_llama_table {
     // ---- what a caller checks first; this prefix never changes its shape ----
     uint32_t     size;                  // sizeof(infer_llama_table)
@@ -300,6 +305,10 @@ typedef struct infer_llama_table {
     // -1: empty.
     int32_t (*memory_seq_pos_min)(struct llama_context * context, int32_t seq, int32_t * pos, infer_llama_error * error);
     int32_t (*memory_seq_pos_max)(struct llama_context * context, int32_t seq, int32_t * pos, infer_llama_error * error);
+    // Carries out what is put off until the next pass: copies between streams, and moved positions. The abort callback is not polled. After
+    // a failure the sequences whose positions were moved have to be removed. UNSUPPORTED where the shim was built without llama.cpp's own
+    // tree, or does not know this kind of memory.
+    int32_t (*memory_update)(struct llama_context * context, infer_llama_error * error);
 
     // ---- the state of one sequence ----
 
@@ -309,6 +318,15 @@ typedef struct infer_llama_table {
     // The bytes are trusted: damage is found by luck only. `*used` is how many were read.
     int32_t (*state_seq_set)(struct llama_context * context, int32_t seq, uint32_t flags, const uint8_t * buf, size_t len, size_t * used,
                              infer_llama_error * error);
+    // The state piece by piece, without the magic and the number that state_seq_get begins it with; bytes in host memory are given from
+    // where they lie. What is pending is carried out first, as by memory_update, and UNSUPPORTED means the same. `callback` NULL: only the
+    // length is found. FAILED when the callback has stopped it.
+    int32_t (*state_seq_write)(struct llama_context * context, int32_t seq, infer_llama_write_callback callback, void * user_data,
+                               uint64_t * len, infer_llama_error * error);
+    // The sequence is emptied first, and again when anything fails. `last` is the position the state must end at, -1 for an empty one.
+    // Whatever the bytes are, they do no worse than to make the sequence nonsense: counts and positions are checked.
+    int32_t (*state_seq_read)(struct llama_context * context, int32_t seq, int32_t last, infer_llama_read_callback callback,
+                              void * user_data, uint64_t * len, infer_llama_error * error);
 
     // ---- LoRA adapters ----
 

@@ -39,6 +39,7 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door_layout.h", include_str!("../shim/llama_door_layout.h")),
     ("llama_door_models.h", include_str!("../shim/llama_door_models.h")),
     ("llama_door_sampler.h", include_str!("../shim/llama_door_sampler.h")),
+    ("llama_door_state.h", include_str!("../shim/llama_door_state.h")),
     ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
 ];
 

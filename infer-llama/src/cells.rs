@@ -3,6 +3,8 @@
 //! llama.cpp does not say. What each operation does to its cells is known, though, so they can be counted: a token takes one,
 //! a fork in the unified layout shares those of its prefix, and a cell is free when its last sequence lets go of it.
 
+use std::ops::Range;
+
 /// The cells of all sequences of a session. In steady state it allocates nothing.
 pub(crate) struct Cells {
     /// Whether a fork shares cells, or takes new ones.
@@ -57,9 +59,19 @@ impl Cells {
 
     /// A sequence was cut.
     pub(crate) fn cut(&mut self, slot: u32, len: usize) {
+        let held = self.held[slot as usize].len();
+        self.remove(slot, len.min(held)..held);
+    }
+
+    /// Whether another sequence holds a cell of this one's from position `from` on.
+    pub(crate) fn is_any_shared(&self, slot: u32, from: usize) -> bool {
+        self.held[slot as usize][from..].iter().any(|&cell| self.holders[cell as usize] > 1)
+    }
+
+    /// Positions were taken out of a sequence.
+    pub(crate) fn remove(&mut self, slot: u32, positions: Range<usize>) {
         let Self { holders, free, held, .. } = self;
-        let held = &mut held[slot as usize];
-        for cell in held.drain(len.min(held.len())..) {
+        for cell in held[slot as usize].drain(positions) {
             let holders = &mut holders[cell as usize];
             *holders -= 1;
             if *holders == 0 {

@@ -45,16 +45,24 @@ pub(crate) fn kv_format(kind: KvType) -> KvFormat {
         KvType::F16 => KvFormat::F16,
         KvType::Bf16 => KvFormat::BF16,
         KvType::Q8_0 => KvFormat::Q8_0,
+        KvType::Q5_1 => KvFormat::Q5_1,
+        KvType::Q5_0 => KvFormat::Q5_0,
+        KvType::Q4_1 => KvFormat::Q4_1,
+        KvType::Q4_0 => KvFormat::Q4_0,
+        KvType::Iq4Nl => KvFormat::IQ4NL,
     }
 }
 
-/// Bytes that 32 numbers take.
+/// Bytes that 32 numbers take: those of a block of the quantised formats, with its scale (and its smallest number) of 16 bits each.
 pub(crate) fn kv_bytes_of_32(kind: KvType) -> u64 {
     match kind {
         KvType::F32 => 128,
         KvType::F16 | KvType::Bf16 => 64,
-        // With a 16-bit scale.
         KvType::Q8_0 => 34,
+        KvType::Q5_1 => 24,
+        KvType::Q5_0 => 22,
+        KvType::Q4_1 => 20,
+        KvType::Q4_0 | KvType::Iq4Nl => 18,
     }
 }
 

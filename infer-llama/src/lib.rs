@@ -78,6 +78,7 @@ mod convert;
 mod devices;
 mod encoder;
 mod error;
+mod fingerprint;
 pub mod gguf;
 mod llama;
 mod log;

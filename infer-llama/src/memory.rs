@@ -85,8 +85,10 @@ pub(crate) struct Dims {
 pub(crate) struct Shape {
     /// Positions of all sequences; a multiple of 256.
     pub(crate) cells: u64,
-    /// Sequences that may want logits in one pass.
+    /// Sequences, each of which may want logits in one pass.
     pub(crate) sequences: u64,
+    /// Rows of logits computed at once.
+    pub(crate) outputs: u64,
     /// Tokens computed at once.
     pub(crate) micro_batch: u64,
     /// Bytes that 32 numbers take, in keys and in values.
@@ -103,6 +105,11 @@ pub(crate) struct Need {
 }
 
 impl Dims {
+    /// The sizes of a head: of keys and of values.
+    pub(crate) fn heads(self) -> (u64, u64) {
+        (self.key, self.value)
+    }
+
     pub(crate) fn of(header: &Header) -> Self {
         let number = |name| header.field(name).and_then(Value::as_u64);
         let width = number("embedding_length").unwrap_or(0);
@@ -125,7 +132,7 @@ impl Dims {
         let bytes = |length: u64, of_32: u64| self.kv_heads.saturating_mul(length).saturating_mul(of_32) / 32;
         let position = bytes(self.key, keys).saturating_add(bytes(self.value, values));
         // Logits twice: where they are computed, and where they are handed out.
-        let logits = self.vocab.saturating_mul(shape.sequences).saturating_mul(2);
+        let logits = self.vocab.saturating_mul(shape.sequences.saturating_add(shape.outputs));
         let numbers = self.token.saturating_mul(shape.micro_batch).saturating_add(logits);
         Need { kv: position.saturating_mul(shape.cells), compute: numbers.saturating_mul(4) }
     }
@@ -135,6 +142,7 @@ impl Dims {
         let mut need = self.need(Shape {
             cells: if has_cells { tokens } else { 0 },
             sequences: 0,
+            outputs: 0,
             micro_batch: tokens,
             kv_bytes_of_32: (64, 64),
         });

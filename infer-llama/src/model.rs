@@ -3,11 +3,12 @@
 use crate::{
     Encoder, Llama, LoadMode, ModelOptions, Placed, Session, SessionOptions, Tokenizer, convert, devices,
     error::{BACKEND, about_file},
+    fingerprint::Files,
     gguf::{self, Header, Purpose},
     memory::Dims,
     raw::{self, Source},
 };
-use infer_core::{EncoderOptions, Error, ErrorKind, ModelInfo, Result};
+use infer_core::{EncoderOptions, Error, ErrorKind, ModelInfo, Result, state::Fingerprint};
 use std::{ffi::CString, fmt, fs::File, ops::ControlFlow, path::Path, sync::Arc};
 
 /// An open model. Cheap to clone; its weights are shared by all its sessions, and freed when the last of these and of its clones
@@ -29,6 +30,7 @@ struct Inner {
     vocab_only: bool,
     /// Positions there is a learned embedding for: beyond them the library reads outside a tensor.
     positions: Option<usize>,
+    files: Files,
     raw: Arc<raw::Model>,
 }
 
@@ -73,7 +75,8 @@ impl Model {
         header.check(purpose(options))?;
         if header.parts().len() > 1 {
             let paths = header.parts().iter().map(|part| c_path(part.path())).collect::<Result<Vec<_>>>()?;
-            return Self::load(llama, &Source::Parts(&paths), header, options, watch);
+            let files = header.parts().iter().map(|part| gguf::open_file(part.path())).collect::<Result<Vec<_>>>()?;
+            return Self::load(llama, &Source::Parts(&paths), header, files, options, watch);
         }
         Self::load_file(llama, &file, header, options, watch)
     }
@@ -101,32 +104,35 @@ impl Model {
         options: &ModelOptions,
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
+        let files = vec![own(file, &header)?];
         let file = std::os::fd::AsFd::as_fd(file);
         #[cfg(target_os = "linux")]
         if options.load_mode == LoadMode::Direct {
             // Such a file has to be opened for it: this very one, whatever its path names by now.
             let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
-            return Self::load(llama, &Source::Path(&c_path(Path::new(&path))?), header, options, watch);
+            return Self::load(llama, &Source::Path(&c_path(Path::new(&path))?), header, files, options, watch);
         }
-        Self::load(llama, &Source::File(file), header, options, watch)
+        Self::load(llama, &Source::File(file), header, files, options, watch)
     }
 
     #[cfg(not(unix))]
     fn load_file(
         llama: &Llama,
-        _: &File,
+        file: &File,
         header: Header,
         options: &ModelOptions,
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
         let path = c_path(header.parts()[0].path())?;
-        Self::load(llama, &Source::Path(&path), header, options, watch)
+        let files = vec![own(file, &header)?];
+        Self::load(llama, &Source::Path(&path), header, files, options, watch)
     }
 
     fn load(
         llama: &Llama,
         source: &Source<'_>,
         mut header: Header,
+        files: Vec<File>,
         options: &ModelOptions,
         watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<Self> {
@@ -170,6 +176,7 @@ impl Model {
                 tokenizer,
                 vocab_only: options.vocab_only,
                 positions: positions.and_then(|rows| usize::try_from(rows).ok()),
+                files: Files::new(files),
                 raw,
             }),
         })
@@ -225,6 +232,11 @@ impl Model {
         Encoder::new(self, options)
     }
 
+    /// What tells this model from others.
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint> {
+        self.inner.files.fingerprint(&self.inner.header)
+    }
+
     pub(crate) fn raw(&self) -> &Arc<raw::Model> {
         &self.inner.raw
     }
@@ -275,6 +287,14 @@ fn poisoned(log: &str) -> Option<String> {
     };
     let tensors: Vec<_> = log.lines().filter_map(named).collect();
     (!tensors.is_empty()).then(|| tensors.join(", "))
+}
+
+/// A handle of our own on the file, for what is read of it later.
+fn own(file: &File, header: &Header) -> Result<File> {
+    file.try_clone().map_err(|error| {
+        let name = header.parts()[0].path().display();
+        Error::new(ErrorKind::Io, format!("{name}: no second handle on the file can be had")).with_source(error)
+    })
 }
 
 fn purpose(options: &ModelOptions) -> Purpose {

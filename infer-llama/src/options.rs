@@ -220,8 +220,8 @@ pub struct SessionOptions {
     pub keys: KvType,
     /// The number format of values.
     pub values: KvType,
-    /// Compute attention without storing the scores; `None` where the library knows it to be good. Values of
-    /// [`KvType::Q8_0`] need it.
+    /// Compute attention without storing the scores; `None` where the library knows it to be good. Quantised values need
+    /// it.
     pub flash_attention: Option<bool>,
     /// Draw tokens on the device that computes the logits, where the sampling allows it: greedy, or by temperature with top_k (1,024
     /// at most) and min_p. The random numbers are the host's, so the same tokens are drawn but for draws on the very edge between two.
@@ -258,6 +258,9 @@ pub enum KvLayout {
 }
 
 /// The number format of keys or values in the cache.
+///
+/// The quantised ones come in blocks of 32 numbers, which the size of a head must be a multiple of; values of them need flash
+/// attention. `docs/kv_layout.md` says what each costs and brings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KvType {
@@ -270,6 +273,46 @@ pub enum KvType {
     Bf16,
     /// 8.5 bits a number.
     Q8_0,
+    /// 6 bits a number.
+    Q5_1,
+    /// 5.5 bits a number.
+    Q5_0,
+    /// 5 bits a number.
+    Q4_1,
+    /// 4.5 bits a number.
+    Q4_0,
+    /// 4.5 bits a number, spaced as weights are.
+    Iq4Nl,
+}
+
+impl KvType {
+    /// Whether numbers come in blocks with a scale.
+    #[must_use]
+    pub const fn is_quantised(self) -> bool {
+        !matches!(self, Self::F32 | Self::F16 | Self::Bf16)
+    }
+
+    /// The name llama.cpp's own programs have for it, such as `q8_0`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+            Self::Q5_1 => "q5_1",
+            Self::Q5_0 => "q5_0",
+            Self::Q4_1 => "q4_1",
+            Self::Q4_0 => "q4_0",
+            Self::Iq4Nl => "iq4_nl",
+        }
+    }
+}
+
+impl std::fmt::Display for KvType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl From<CommonOptions> for SessionOptions {
@@ -358,8 +401,14 @@ impl SessionOptions {
 
     /// Sets [`keys`](Self::keys) and [`values`](Self::values).
     #[must_use]
-    pub fn with_kv_type(mut self, format: KvType) -> Self {
-        (self.keys, self.values) = (format, format);
+    pub fn with_kv_type(self, format: KvType) -> Self {
+        self.with_kv_types(format, format)
+    }
+
+    /// Sets [`keys`](Self::keys) and [`values`](Self::values), each to its own.
+    #[must_use]
+    pub fn with_kv_types(mut self, keys: KvType, values: KvType) -> Self {
+        (self.keys, self.values) = (keys, values);
         self
     }
 

@@ -6,15 +6,25 @@ mod device;
 pub(crate) mod open;
 mod pass;
 mod results;
+mod score;
+mod state;
 
-use self::{adapters::Adapters, cut::vacate, pass::Damage, results::Results};
-use crate::{Model, cells::Cells, raw};
+use self::{
+    adapters::Adapters,
+    cut::vacate,
+    pass::{Damage, Running},
+    results::Results,
+    score::Target,
+};
+use crate::{KvLayout, KvType, Model, cells::Cells, raw};
 use infer_core::{
     Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampled, Sampling, Sequence,
     Slots, Token, Usage, sampling::Sampler,
 };
 use std::{
     fmt,
+    io::{Read, Write},
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -31,6 +41,11 @@ use std::{
 ///   model's memory cannot remove a part of a sequence (recurrent and hybrid models, and sliding windows that lost what lies
 ///   before), the sequences of that batch are spent.
 /// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds.
+/// - The token before what is to be [scored](infer_core::Want::Score) is fed again, where the sequence has one: `Unsupported` where it
+///   cannot be taken out.
+/// - [`shift`](infer_core::Session::shift) moves the keys at once; positions that a fork shares are not moved.
+/// - A state is [saved](infer_core::Session::save) from where it lies, and fits sessions with the same number formats and layout: of
+///   [`KvLayout::Split`], with as many sequences.
 /// - [`truncate`](infer_core::Session::truncate) and [`fork`](infer_core::Session::fork) answer
 ///   [`Unsupported`](infer_core::ErrorKind::Unsupported) where the model's memory cannot do it exactly.
 ///
@@ -49,10 +64,15 @@ pub struct Session {
     cells: Cells,
     /// Cells there are.
     total: usize,
-    /// Whether all sequences share one pool of cells.
-    unified: bool,
+    layout: KvLayout,
+    /// Of keys and of values.
+    kv_types: (KvType, KvType),
+    /// Tokens of a call of the library in which every one of them has a row.
+    stride: usize,
     limits: Limits,
     capabilities: Capabilities,
+    /// What can be wanted of a pass. Scores can also where some of them are refused, with a reason.
+    answered: Capabilities,
     stop: Arc<AtomicBool>,
     model: Model,
     adapters: Adapters,
@@ -64,7 +84,11 @@ pub struct Session {
     drawn: Vec<Sampled>,
     /// The sequences of the pass that is running, with their lengths before it. Empty between passes, unless a panic (of a
     /// `tracing` subscriber, say) cut one short: then the next call takes it back.
-    running: Vec<(u32, usize)>,
+    running: Vec<Running>,
+    /// Whether a call of that pass has stored anything.
+    stored: bool,
+    /// What the rows of the next call score: kept for its memory.
+    targets: Vec<Target>,
 }
 
 /// What is known of a sequence beside its cells.
@@ -127,9 +151,16 @@ impl infer_core::Session for Session {
         &self.limits
     }
 
-    /// Cells are counted here, since the library does not say: one for each position, those that a fork shares once.
+    /// Cells are counted here, since the library does not say: one for each position, those that a fork shares once. In a recurrent
+    /// model a cell holds the state of a whole sequence.
     fn usage(&self) -> Usage {
         let open = self.slots.open_count();
+        if self.model.facts().is_recurrent {
+            let sequences = 0..u32::try_from(self.limits.sequences).unwrap_or(u32::MAX);
+            let held = sequences.filter(|&slot| self.slots.len(slot) > 0).count();
+            let used = held - self.slots.dropped().filter(|&slot| self.slots.len(slot) > 0).count();
+            return Usage::new(open, self.limits.sequences - open, used, self.limits.sequences - used);
+        }
         let used = self.cells.used() - self.cells.held_only_by(self.slots.dropped());
         Usage::new(open, self.limits.sequences - open, used, self.total.saturating_sub(used))
     }
@@ -155,6 +186,10 @@ impl infer_core::Session for Session {
         self.cut_to(seq, len)
     }
 
+    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        self.drop_positions(seq, dropped)
+    }
+
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
         self.begin();
         let slot = self.slots.slot(seq)?;
@@ -171,6 +206,14 @@ impl infer_core::Session for Session {
 
     fn outputs(&self) -> Outputs<'_> {
         self.results.outputs(self.context.logits(), self.limits.vocab)
+    }
+
+    fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
+        self.save_state(seq, to)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
+        self.restore_state(from)
     }
 }
 

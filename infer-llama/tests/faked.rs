@@ -406,12 +406,14 @@ fn sequences_of_others_and_of_the_past_are_refused() {
     assert_eq!(kind(session.truncate(&theirs, 0)), ErrorKind::ForeignSequence);
     assert_eq!(kind(session.fork(&theirs, 0).map(drop)), ErrorKind::ForeignSequence);
     assert_eq!(kind(session.sample_with(&theirs, &Sampling::greedy(), &[])), ErrorKind::ForeignSequence);
+    assert_eq!(kind(session.shift(&theirs, 0..1)), ErrorKind::ForeignSequence);
+    assert_eq!(kind(session.save(&theirs, &mut Vec::new())), ErrorKind::ForeignSequence);
     assert_eq!(kind(session.truncate(&seq, 6)), ErrorKind::InvalidInput);
+    assert_eq!(kind(session.shift(&seq, 3..6)), ErrorKind::InvalidInput);
     assert_eq!(kind(session.fork(&seq, 6).map(drop)), ErrorKind::InvalidInput);
     assert_eq!(kind(feed(&mut session, &seq, &[], Want::Nothing)), ErrorKind::InvalidInput);
     assert_eq!(kind(feed(&mut session, &seq, &[Token(259)], Want::Nothing)), ErrorKind::InvalidInput);
     assert_eq!(kind(feed(&mut session, &seq, &tokens(0..65), Want::Nothing)), ErrorKind::InvalidInput);
-    assert_eq!(kind(feed(&mut session, &seq, &tokens(0..1), Want::Embedding)), ErrorKind::Unsupported);
     for _ in 0..4 {
         feed(&mut session, &seq, &tokens(0..62), Want::Nothing).unwrap();
     }
@@ -455,4 +457,65 @@ fn a_panic_of_a_subscriber_in_a_pass_goes_on_and_the_pass_is_taken_back() {
     assert_eq!(seq.len(), 5);
     feed(&mut session, &seq, &tokens(5..20), Want::Logits).unwrap();
     assert_eq!(session.outputs().logits(0).unwrap(), alone(&model, &tokens(0..20)));
+}
+
+/// A library of the system has no headers that the shim could be built with.
+#[test]
+fn without_the_librarys_own_tree_there_are_no_states_and_no_shifts() {
+    for own_tree in [true, false] {
+        let Faked { model, control, .. } = faked(Script::new().with_own_tree(own_tree));
+        let mut session = model.session(&options()).unwrap();
+        let capabilities = session.capabilities();
+        assert_eq!((capabilities.save, capabilities.shift), (own_tree, own_tree));
+        let seq = open(&mut session);
+        feed(&mut session, &seq, &tokens(0..20), Want::Nothing).unwrap();
+        let mut state = Vec::new();
+        if own_tree {
+            session.save(&seq, &mut state).unwrap();
+            let restored = session.restore(&mut &state[..]).unwrap();
+            feed(&mut session, &restored, &tokens(7..8), Want::Logits).unwrap();
+            let whole = [tokens(0..20), tokens(7..8)].concat();
+            assert_eq!(session.outputs().logits(0).unwrap(), alone(&model, &whole));
+            session.shift(&seq, 2..12).unwrap();
+            assert_eq!(seq.len(), 10);
+        } else {
+            assert_eq!(session.save(&seq, &mut state).unwrap_err().kind(), ErrorKind::Unsupported);
+            assert_eq!(session.restore(&mut &state[..]).unwrap_err().kind(), ErrorKind::Unsupported);
+            assert_eq!(session.shift(&seq, 2..12).unwrap_err().kind(), ErrorKind::Unsupported);
+            assert_eq!((seq.len(), state.len()), (20, 0));
+        }
+        assert_eq!(control.breaches(), [""; 0]);
+    }
+}
+
+/// The token before what is scored is taken out and fed again: whatever goes wrong then, it is put back, or the sequence is
+/// spent.
+#[test]
+fn a_scoring_pass_that_fails_puts_the_last_token_back() {
+    let Faked { control, model, .. } = faked(Script::new());
+    let mut session = model.session(&options()).unwrap();
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &tokens(0..20), Want::Nothing).unwrap();
+    let failing = |result| Fault::ResultAfter { result, ubatches: 1 };
+    for (fault, kind) in [
+        (Fault::Result(1), ErrorKind::OutOfCells),
+        (failing(2), ErrorKind::Cancelled),
+        (failing(-3), ErrorKind::Runtime),
+    ] {
+        control.plan(fault);
+        let error = feed(&mut session, &seq, &tokens(30..50), Want::Score).unwrap_err();
+        assert_eq!((error.kind(), seq.len(), seq.is_spent()), (kind, 20, false), "{error}");
+        assert_eq!(session.usage().cells, 20);
+    }
+    feed(&mut session, &seq, &tokens(30..50), Want::Score).unwrap();
+    assert_eq!(session.outputs().scores(0).len(), 20);
+    feed(&mut session, &seq, &tokens(7..8), Want::Logits).unwrap();
+    let whole = [tokens(0..20), tokens(30..50), tokens(7..8)].concat();
+    assert_eq!(session.outputs().logits(0).unwrap(), alone(&model, &whole));
+
+    // The second failure is of the call that puts it back.
+    control.plan_all([Some(failing(2)), Some(Fault::Result(-3))]);
+    let error = feed(&mut session, &seq, &tokens(30..40), Want::Score).unwrap_err();
+    assert_eq!((error.kind(), seq.is_spent(), session.usage().cells), (ErrorKind::Cancelled, true, 0));
+    assert_eq!(control.breaches(), [""; 0]);
 }

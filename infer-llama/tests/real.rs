@@ -345,16 +345,6 @@ fn a_session_that_does_not_fit_the_memory_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn a_context_the_library_refuses_carries_its_log() {
-    let folder = Folder::new();
-    let model = Model::open(&llama(), folder.file("tiny.gguf", &tiny::llama().bytes())).unwrap();
-    // Its heads have 16 numbers, a block has 32.
-    let error = model.session(&SessionOptions::new().with_kv_type(KvType::Q8_0)).unwrap_err();
-    assert_eq!((error.kind(), error.backend()), (ErrorKind::Runtime, Some("llama")));
-    assert!(error.log().is_some_and(|log| log.contains("does not divide")), "{error}");
-}
-
-#[test]
 fn every_vocabulary_opens_without_weights() {
     let folder = build_support::fixtures::vocabularies().unwrap();
     let mut opened = 0;

@@ -40,6 +40,16 @@ impl Batch {
         self.wanted.clear();
     }
 
+    /// How many tokens there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// How many rows are wanted.
+    pub(crate) fn wanted(&self) -> usize {
+        self.wanted.iter().filter(|&&wanted| wanted != 0).count()
+    }
+
     /// Adds a token. Returns its place in the batch.
     ///
     /// # Panics

@@ -6,14 +6,19 @@ pub(crate) use encoder::{Encoder, EncoderParams};
 
 use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort, sampler::Sampler, text};
 use infer_core::{Error, ErrorKind, Result};
-use infer_sys::llama::bindings::{
-    GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO,
-    LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED, ggml_threadpool, ggml_type,
-    infer_llama_context_info, infer_llama_memory, llama_context, llama_context_params,
+use infer_sys::llama::{
+    Api,
+    bindings::{
+        GGML_TYPE_BF16, GGML_TYPE_F16, GGML_TYPE_F32, GGML_TYPE_IQ4_NL, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0,
+        GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, LLAMA_FLASH_ATTN_TYPE_AUTO, LLAMA_FLASH_ATTN_TYPE_DISABLED,
+        LLAMA_FLASH_ATTN_TYPE_ENABLED, LLAMA_POOLING_TYPE_NONE, ggml_threadpool, ggml_type, infer_llama_context_info,
+        infer_llama_memory, llama_context, llama_context_params,
+    },
 };
 use std::{
     cell::Cell,
     mem::MaybeUninit,
+    ops::Range,
     ptr::{self, NonNull},
     slice,
     sync::{Arc, MutexGuard, PoisonError, atomic::AtomicBool},
@@ -27,7 +32,7 @@ pub(crate) struct Context {
     rows: Rows,
     shape: Shape,
     /// Polled by the library while it computes: lives as long as `ptr`, which `drop` frees first.
-    _stop: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     /// Those that it may have set, all of `model`: freed after the context.
     pub(super) adapters: Vec<Arc<Adapter>>,
     /// Sequence → what is attached to it: freed after the context.
@@ -50,6 +55,8 @@ pub(crate) struct ContextParams {
     pub(crate) batch: u32,
     pub(crate) ubatch: u32,
     pub(crate) sequences: u32,
+    /// Rows that one call of [`Context::decode`] can give; at least one a sequence.
+    pub(crate) outputs: u32,
     pub(crate) threads: u32,
     pub(crate) unified: bool,
     pub(crate) keys: KvFormat,
@@ -67,10 +74,15 @@ pub(crate) enum KvFormat {
     F16,
     BF16,
     Q8_0,
+    Q5_1,
+    Q5_0,
+    Q4_1,
+    Q4_0,
+    IQ4NL,
 }
 
 /// What became of the wishes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Shape {
     /// Positions over all sequences.
     pub(crate) cells: u32,
@@ -78,6 +90,10 @@ pub(crate) struct Shape {
     pub(crate) cells_per_sequence: u32,
     pub(crate) batch: u32,
     pub(crate) sequences: u32,
+    /// Rows that one call of [`Context::decode`] can give.
+    pub(crate) outputs: u32,
+    /// Whether the library can move positions.
+    pub(crate) can_shift: bool,
     /// Whether there are cells at all: an encoder has none.
     pub(crate) has_memory: bool,
     /// Whether a token sees only those before it.
@@ -151,8 +167,10 @@ impl Context {
         raw.n_batch = params.batch;
         raw.n_ubatch = params.ubatch;
         raw.n_seq_max = params.sequences;
-        // One row a sequence at most: the default would reserve logits for every token of a batch.
-        raw.n_outputs_max = params.sequences;
+        // The default would reserve logits for every token of a batch.
+        raw.n_outputs_max = params.outputs;
+        // A model that is made for pooled embeddings would give no hidden state of its own for a token.
+        raw.pooling_type = LLAMA_POOLING_TYPE_NONE;
         if params.draws {
             raw.n_outputs_max_per_seq = 1;
         }
@@ -188,25 +206,24 @@ impl Context {
             let _alone = Alone::with(&model)?;
             let (model, raw, out) = (model.ptr.as_ptr(), &raw const raw, fresh.place());
             // SAFETY: the model lives, the parameters are the library's own with numbers put in, `out` is a valid place. No
-            // other context of the model is being made. What the abort callback is given lives in `_stop` as long as the context.
+            // other context of the model is being made. What the abort callback is given lives in `stop` as long as the context.
             call("make a context", |error| unsafe { api.context_new(model, raw, out, error) })?;
         }
         let ptr = fresh.take();
         // From here on `drop` frees it.
-        let none =
-            Shape { cells: 0, cells_per_sequence: 0, batch: 0, sequences: 0, has_memory: false, is_causal: false };
         let mut context = Self {
             ptr,
             pool: None,
             rows: Rows::NONE,
-            shape: none,
-            _stop: stop,
+            shape: Shape::default(),
+            stop,
             adapters,
             samplers: Vec::new(),
             kept: Vec::new(),
             model,
         };
-        context.shape = context.ask_shape()?;
+        // 0 has the library take the other.
+        context.shape = context.ask_shape(if raw.n_outputs_max == 0 { raw.n_batch } else { raw.n_outputs_max })?;
         context.samplers.resize_with(context.shape.sequences as usize, || None);
         if threads > 1 {
             context.attach_threads(threads)?;
@@ -223,18 +240,88 @@ impl Context {
         self.model.may_share()
     }
 
-    /// Runs one pass over what the batch holds.
+    /// The door and the context, for a call that may change what the rows lie in.
+    pub(super) fn parts(&mut self) -> (Api, *mut llama_context) {
+        self.forget_rows();
+        (self.model.door.api, self.ptr.as_ptr())
+    }
+
+    /// Runs one pass over what the batch holds, which wants no more rows than there can be.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Pass> {
-        self.rows = Rows::NONE;
+        if batch.wanted() > self.shape.outputs as usize {
+            // llama.cpp asserts.
+            let message = format!("{} rows are wanted of a pass that can give {}", batch.wanted(), self.shape.outputs);
+            return Err(Error::new(ErrorKind::InvalidInput, message));
+        }
         let model = self.model.clone();
         let _shared = model.shared()?;
         let mut result = 0;
-        let (api, context, batch) = (self.model.door.api, self.ptr.as_ptr(), batch.as_c());
+        let (api, context) = self.parts();
+        let batch = batch.as_c();
         let (batch, out) = (&raw const batch, &raw mut result);
         // SAFETY: the context lives and is this thread's alone; the arrays are as long as `n_tokens` says, and every sequence id
         // points to one; `out` is a valid place.
         call("run a pass", |error| unsafe { api.decode(context, batch, out, error) })?;
         Ok(Pass::of(result))
+    }
+
+    /// Runs one pass that nobody stops.
+    pub(crate) fn decode_unstopped(&mut self, batch: &mut Batch) -> Result<Pass> {
+        self.poll(false)?;
+        let pass = self.decode(batch);
+        self.poll(true)?;
+        pass
+    }
+
+    /// Runs one pass that gives the hidden state at each place of the batch, all of which want a row; `each` is called with them, in
+    /// order, if it is done.
+    pub(crate) fn decode_hidden(&mut self, batch: &mut Batch, mut each: impl FnMut(&[f32])) -> Result<Pass> {
+        let count = batch.wanted();
+        self.give_hidden(true)?;
+        let pass = self.decode(batch);
+        let mut read = || {
+            if matches!(pass, Ok(Pass::Done)) {
+                (0..count).try_for_each(|place| self.hidden(place, &mut each))?;
+            }
+            Ok(())
+        };
+        let read = read();
+        // Whatever came of it: the passes to come do without.
+        self.give_hidden(false)?;
+        read.and(pass)
+    }
+
+    fn hidden(&mut self, place: usize, each: &mut impl FnMut(&[f32])) -> Result<()> {
+        let place = position(place)?;
+        let (mut row, mut len) = (ptr::null(), 0);
+        let (api, context) = self.parts();
+        let (out, out_len) = (&raw mut row, &raw mut len);
+        // SAFETY: the context lives and is this thread's alone; both places are valid; an index without a row is refused.
+        call("read a hidden state", |error| unsafe { api.embeddings(context, place, out, out_len, error) })?;
+        if row.is_null() || !row.is_aligned() {
+            return Err(Error::new(ErrorKind::Runtime, "the library gives no hidden state where one was wanted"));
+        }
+        // SAFETY: the door says that the row has this length, and that it is valid until the next call with this context, which
+        // `self` is borrowed for.
+        each(unsafe { slice::from_raw_parts(row, len) });
+        Ok(())
+    }
+
+    fn give_hidden(&mut self, on: bool) -> Result<()> {
+        let (api, context) = self.parts();
+        // SAFETY: the context lives and is this thread's alone.
+        call("ask for hidden states", |error| unsafe { api.set_embeddings(context, on, error) })
+    }
+
+    /// Whether the flag that stops a pass is looked at.
+    fn poll(&mut self, on: bool) -> Result<()> {
+        let (api, context) = self.parts();
+        let (callback, data) = match on {
+            true => (Some(on_abort as _), Arc::as_ptr(&self.stop).cast_mut().cast()),
+            false => (None, ptr::null_mut()),
+        };
+        // SAFETY: the context lives and is this thread's alone; what the callback is given lives in `stop` as long as the context.
+        call("set what stops a pass", |error| unsafe { api.set_abort_callback(context, callback, data, error) })
     }
 
     /// Finds the logits at these places of the last batch, which are all those that were wanted, in order. Afterwards
@@ -289,6 +376,28 @@ impl Context {
             // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
             unsafe { api.memory_seq_rm(context, sequence, from, -1, out, error) })?;
         Ok(removed)
+    }
+
+    /// Takes positions out of a sequence, and moves those behind them up. `false`: this memory cannot, nothing has changed. After an
+    /// error the sequence is to be removed.
+    pub(crate) fn shift(&mut self, sequence: u32, dropped: Range<usize>) -> Result<bool> {
+        let (from, to) = (position(dropped.start)?, position(dropped.end)?);
+        let mut removed = false;
+        let out = &raw mut removed;
+        let sequence_id = self.sequence(sequence)?;
+        let (api, context) = self.parts();
+        call("remove positions", |error|
+            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
+            unsafe { api.memory_seq_rm(context, sequence_id, from, to, out, error) })?;
+        if !removed {
+            return Ok(false);
+        }
+        call("move positions", |error|
+            // SAFETY: the context lives and is this thread's alone; the sequence is one it has.
+            unsafe { api.memory_seq_add(context, sequence_id, to, -1, from - to, error) })?;
+        // At once: a pass that is interrupted while it does this would leave some keys moved, and the next one move them again.
+        self.settle()?;
+        Ok(true)
     }
 
     /// Gives sequence `to`, which is empty, the positions of sequence `from`: all, or the first `len`. The second is for unified
@@ -365,7 +474,7 @@ impl Context {
         })
     }
 
-    fn ask_shape(&self) -> Result<Shape> {
+    fn ask_shape(&self, outputs: u32) -> Result<Shape> {
         let mut info = infer_llama_context_info::default();
         let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut info);
         // SAFETY: the context lives; the place is valid.
@@ -375,6 +484,8 @@ impl Context {
             cells_per_sequence: info.n_ctx_seq,
             batch: info.n_batch,
             sequences: info.n_seq_max,
+            outputs,
+            can_shift: info.can_shift,
             has_memory: info.has_memory,
             is_causal: info.causal_attn,
         })
@@ -457,9 +568,14 @@ fn ggml_type_of(format: KvFormat) -> ggml_type {
         KvFormat::F16 => GGML_TYPE_F16,
         KvFormat::BF16 => GGML_TYPE_BF16,
         KvFormat::Q8_0 => GGML_TYPE_Q8_0,
+        KvFormat::Q5_1 => GGML_TYPE_Q5_1,
+        KvFormat::Q5_0 => GGML_TYPE_Q5_0,
+        KvFormat::Q4_1 => GGML_TYPE_Q4_1,
+        KvFormat::Q4_0 => GGML_TYPE_Q4_0,
+        KvFormat::IQ4NL => GGML_TYPE_IQ4_NL,
     }
 }
 
-fn position(position: usize) -> Result<i32> {
+pub(super) fn position(position: usize) -> Result<i32> {
     i32::try_from(position).map_err(|_| Error::invalid_input(format!("position {position} is beyond 2^31")))
 }

@@ -14,6 +14,7 @@ mod model;
 mod sampler;
 mod turns;
 mod vocab;
+mod walk;
 
 pub(crate) use adapter::Adapter;
 pub(crate) use api::{Device, Door, Handle};

@@ -1,8 +1,9 @@
 //! Cells of sequences that exist: shared or copied, cut, given up.
 
 use super::{Seat, Session};
-use crate::{cells::Cells, error::BACKEND, raw};
+use crate::{KvLayout, cells::Cells, error::BACKEND, raw};
 use infer_core::{Error, Result, Sequence};
+use std::ops::Range;
 
 impl Session {
     /// All of [`infer_core::Session::fork`].
@@ -46,6 +47,49 @@ impl Session {
         Ok(())
     }
 
+    /// All of [`infer_core::Session::shift`].
+    pub(super) fn drop_positions(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        self.begin();
+        let slot = self.slots.slot(seq)?;
+        let held = self.slots.check_shift(slot, &dropped)?;
+        self.check_shift(slot, held, &dropped)?;
+        self.seat(slot).sampler = None;
+        if dropped.end == held {
+            // Nothing is behind it: a cut.
+            return self.cut_to(seq, dropped.start);
+        }
+        match self.context.shift(slot, dropped.clone()) {
+            Ok(true) => {}
+            Ok(false) => {
+                let message = "the model's memory cannot take positions out of a sequence";
+                return Err(Error::unsupported(message).with_backend(BACKEND));
+            }
+            Err(error) => {
+                // Some keys may be where they were, and others not.
+                self.spend(slot);
+                return Err(error);
+            }
+        }
+        self.slots.set_len(slot, held - dropped.len());
+        self.seat(slot).tokens.drain(dropped.clone());
+        self.cells.remove(slot, dropped);
+        Ok(())
+    }
+
+    fn check_shift(&mut self, slot: u32, held: usize, dropped: &Range<usize>) -> Result<()> {
+        let window = self.model.facts().window;
+        let why = if !self.capabilities.shift {
+            "this model's positions cannot be moved"
+        } else if self.cells.is_any_shared(slot, dropped.end) {
+            "positions that a fork shares cannot be moved, for they would move in the other sequence as well; drop the fork first, or              fork before the positions that are to be dropped"
+        } else if held - dropped.end < window && !self.is_intact(slot, dropped.start) {
+            "positions that would come into the sliding window are gone; compute the sequence again"
+        } else {
+            return Ok(());
+        };
+        Err(Error::unsupported(why).with_backend(BACKEND))
+    }
+
     /// Whether everything is there that a token at `len` looks back at. Under a sliding window, older positions may have been
     /// given up for newer ones that are gone by now.
     pub(super) fn is_intact(&mut self, slot: u32, len: usize) -> bool {
@@ -70,7 +114,7 @@ impl Session {
         Ok(())
     }
 
-    fn can_cut(&self) -> bool {
+    pub(super) fn can_cut(&self) -> bool {
         let facts = self.model.facts();
         !facts.is_recurrent && !facts.is_hybrid
     }
@@ -80,7 +124,7 @@ impl Session {
         if len == 0 {
             return Ok(());
         }
-        if self.unified && len < held {
+        if self.layout == KvLayout::Unified && len < held {
             return self.context.copy(from, to, Some(len));
         }
         self.context.copy(from, to, None)?;

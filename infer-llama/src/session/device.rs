@@ -1,6 +1,6 @@
 //! Tokens that are drawn where the logits are computed: which, and by what.
 
-use super::Session;
+use super::{Session, pass::is_last};
 use crate::{
     Model,
     error::BACKEND,
@@ -45,7 +45,7 @@ impl Session {
             return Ok(());
         }
         let mut last = 0;
-        for entry in batch.entries() {
+        for entry in batch.entries().iter().filter(|entry| is_last(entry)) {
             last += entry.range().len();
             if self.is_drawn(entry) {
                 let place = i32::try_from(last - 1).expect("a batch is smaller than 2^31");

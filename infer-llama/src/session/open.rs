@@ -13,8 +13,13 @@ use crate::{
 use infer_core::{Capabilities, Error, ErrorKind, Limits, Result, Slots};
 use std::sync::{Arc, atomic::AtomicBool};
 
+/// Numbers in a block of the quantised formats a cache can have.
+const BLOCK: u64 = 32;
 /// What llama.cpp rounds the number of cells up to.
 pub(crate) const CELLS: usize = 256;
+/// Rows of logits computed at once where every token wants one ([`Want::Score`](infer_core::Want::Score)): enough for weights to be read
+/// for many tokens, few enough for their memory not to count.
+const SCORED: usize = 32;
 const BATCH: usize = 2048;
 const MICRO_BATCH: usize = 512;
 
@@ -32,21 +37,20 @@ impl Session {
         let batch = plan.batch.min(shape.batch as usize);
         let sequences = plan.params.sequences;
         let vocab = infer_core::Tokenizer::vocab(model.tokenizer()).len();
-        let exact = !model.facts().is_recurrent && !model.facts().is_hybrid && model.facts().window == 0;
-        let mut capabilities = Capabilities::default();
-        capabilities.truncate = exact;
-        capabilities.fork = exact;
-        capabilities.logits = true;
+        let mut capabilities = capabilities(model, &mut context)?;
         capabilities.device_sampling = options.device_sampling && device::can_draw(model, &mut context, vocab)?;
         Ok(Self {
             context,
+            stride: (shape.outputs as usize).min(batch),
+            kv_types: (options.keys, options.values),
             batch: raw::Batch::new(batch, sequences),
             slots: Slots::new(sequences),
             seats: (0..sequences).map(|_| Seat::default()).collect(),
             cells: Cells::new(sequences as usize, shape.cells as usize, plan.params.unified),
             total: shape.cells as usize,
-            unified: plan.params.unified,
+            layout: options.layout,
             limits: Limits::new(plan.context.min(per_sequence), batch, sequences as usize, vocab),
+            answered: answered(&capabilities),
             capabilities,
             stop,
             model: model.clone(),
@@ -55,8 +59,32 @@ impl Session {
             places: Vec::with_capacity(sequences as usize),
             drawn: Vec::with_capacity(sequences as usize),
             running: Vec::with_capacity(sequences as usize),
+            stored: false,
+            targets: Vec::new(),
         })
     }
+}
+
+fn capabilities(model: &Model, context: &mut raw::Context) -> Result<Capabilities> {
+    let facts = model.facts();
+    let can_cut = !facts.is_recurrent && !facts.is_hybrid;
+    let exact = can_cut && facts.window == 0;
+    // What saves a state also moves positions: both need more of the library than its public functions.
+    let settles = match context.settle().and_then(|()| context.state_len(0)) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::Unsupported => false,
+        Err(error) => return Err(error),
+    };
+    let mut capabilities = Capabilities::default();
+    capabilities.truncate = exact;
+    capabilities.fork = exact;
+    capabilities.logits = true;
+    capabilities.embedding = true;
+    // The first token that is fed to a sequence with others in it is scored by feeding the one before it again.
+    capabilities.score = exact;
+    capabilities.save = settles;
+    capabilities.shift = settles && can_cut && context.shape().can_shift;
+    Ok(capabilities)
 }
 
 pub(crate) fn check_context(context: &raw::Context) -> Result<()> {
@@ -66,6 +94,13 @@ pub(crate) fn check_context(context: &raw::Context) -> Result<()> {
     }
     Err(Error::unsupported("this model does not go from one token to the next: it has no session")
         .with_backend(BACKEND))
+}
+
+/// A score that cannot be had is refused where it is wanted, with the reason.
+fn answered(capabilities: &Capabilities) -> Capabilities {
+    let mut answered = capabilities.clone();
+    answered.score = true;
+    answered
 }
 
 pub(crate) fn check_model(model: &Model) -> Result<()> {
@@ -121,6 +156,8 @@ impl Plan {
         };
         // A longer batch than there are cells could never run.
         let batch = batch.min(cells as usize);
+        check_kv_types(model, options)?;
+        let outputs = SCORED.min(batch).max(sequences);
         let micro_batch = match options.micro_batch {
             Some(tokens) => in_range("micro_batch", tokens, i32::MAX as usize)?.min(batch),
             None => MICRO_BATCH.min(batch),
@@ -131,6 +168,7 @@ impl Plan {
             shape: Shape {
                 cells: cells.into(),
                 sequences: sequences as u64,
+                outputs: outputs as u64,
                 micro_batch: micro_batch as u64,
                 kv_bytes_of_32: (convert::kv_bytes_of_32(options.keys), convert::kv_bytes_of_32(options.values)),
             },
@@ -140,6 +178,7 @@ impl Plan {
                 batch: number(batch.max(sequences)),
                 ubatch: number(micro_batch),
                 sequences: number(sequences),
+                outputs: number(outputs),
                 threads: number(threads),
                 unified: options.layout == KvLayout::Unified,
                 keys: convert::kv_format(options.keys),
@@ -171,6 +210,24 @@ impl Plan {
         )
         .with_backend(BACKEND))
     }
+}
+
+/// The library refuses some of these without a word, and ends the process for others.
+fn check_kv_types(model: &Model, options: &SessionOptions) -> Result<()> {
+    let (keys, values) = model.dims().heads();
+    for (what, format, head) in [("keys", options.keys, keys), ("values", options.values, values)] {
+        if format.is_quantised() && !head.is_multiple_of(BLOCK) {
+            return Err(Error::unsupported(format!(
+                "{what} of {format} come in blocks of {BLOCK} numbers, and a head of this model has {head}"
+            ))
+            .with_backend(BACKEND));
+        }
+    }
+    if options.values.is_quantised() && options.flash_attention == Some(false) {
+        let message = format!("values of {} need flash attention, which is turned off", options.values);
+        return Err(Error::invalid_input(message));
+    }
+    Ok(())
 }
 
 /// The positions a sequence is to have: what was asked, else what the model was trained for.

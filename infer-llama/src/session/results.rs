@@ -13,6 +13,13 @@ pub(super) struct Results {
     top_ends: Vec<u32>,
     /// Entry → its row of logits, if they were asked for.
     logits: Vec<u32>,
+    /// Hidden states, one after the other.
+    pub(super) hidden: Vec<f32>,
+    /// Entry → its hidden state, if it was asked for.
+    pub(super) hidden_rows: Vec<u32>,
+    pub(super) scores: Vec<f32>,
+    /// Entry → where its scores end.
+    pub(super) score_ends: Vec<u32>,
 }
 
 impl Results {
@@ -24,6 +31,7 @@ impl Results {
             top: Vec::new(),
             top_ends: Vec::with_capacity(entries),
             logits: Vec::with_capacity(entries),
+            ..Self::default()
         }
     }
 
@@ -33,6 +41,10 @@ impl Results {
         self.top.clear();
         self.top_ends.clear();
         self.logits.clear();
+        self.hidden.clear();
+        self.hidden_rows.clear();
+        self.scores.clear();
+        self.score_ends.clear();
     }
 
     /// The tokens that were sampled or found most probable since the last entry are this one's, and so is a row of logits, if
@@ -45,10 +57,13 @@ impl Results {
 
     /// A view of it, with the logits that the context holds.
     pub(super) fn outputs<'s>(&'s self, logits: &'s [f32], vocab: usize) -> Outputs<'s> {
-        Outputs::new(&self.sampled, &self.ends).with_top(&self.top, &self.top_ends).with_logits(Rows::new(
-            logits,
-            vocab,
-            &self.logits,
-        ))
+        // All are as wide as each other.
+        let rows = self.hidden_rows.iter().filter(|&&row| row != Rows::NONE).count();
+        let width = self.hidden.len().checked_div(rows).unwrap_or(0);
+        Outputs::new(&self.sampled, &self.ends)
+            .with_top(&self.top, &self.top_ends)
+            .with_logits(Rows::new(logits, vocab, &self.logits))
+            .with_embeddings(Rows::new(&self.hidden, width, &self.hidden_rows))
+            .with_scores(&self.scores, &self.score_ends)
     }
 }

@@ -3,6 +3,8 @@
 
 pub(crate) mod child;
 pub(crate) mod lora;
+#[cfg(feature = "link")]
+pub(crate) mod states;
 pub(crate) mod tiny;
 
 pub(crate) use build_support::gguf;

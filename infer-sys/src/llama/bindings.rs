@@ -721,6 +721,12 @@ pub struct infer_llama_sampler {
     _unused: [u8; 0],
 }
 pub type infer_llama_fatal_callback = ::core::option::Option<unsafe extern "C" fn(message: *const ::core::ffi::c_char)>;
+pub type infer_llama_write_callback = ::core::option::Option<
+    unsafe extern "C" fn(bytes: *const u8, size: usize, user_data: *mut ::core::ffi::c_void) -> bool,
+>;
+pub type infer_llama_read_callback = ::core::option::Option<
+    unsafe extern "C" fn(bytes: *mut u8, size: usize, user_data: *mut ::core::ffi::c_void) -> bool,
+>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct infer_llama_table {
@@ -1065,6 +1071,8 @@ pub struct infer_llama_table {
             error: *mut infer_llama_error,
         ) -> i32,
     >,
+    pub memory_update:
+        ::core::option::Option<unsafe extern "C" fn(context: *mut llama_context, error: *mut infer_llama_error) -> i32>,
     pub state_seq_size: ::core::option::Option<
         unsafe extern "C" fn(
             context: *mut llama_context,
@@ -1093,6 +1101,27 @@ pub struct infer_llama_table {
             buf: *const u8,
             len: usize,
             used: *mut usize,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub state_seq_write: ::core::option::Option<
+        unsafe extern "C" fn(
+            context: *mut llama_context,
+            seq: i32,
+            callback: infer_llama_write_callback,
+            user_data: *mut ::core::ffi::c_void,
+            len: *mut u64,
+            error: *mut infer_llama_error,
+        ) -> i32,
+    >,
+    pub state_seq_read: ::core::option::Option<
+        unsafe extern "C" fn(
+            context: *mut llama_context,
+            seq: i32,
+            last: i32,
+            callback: infer_llama_read_callback,
+            user_data: *mut ::core::ffi::c_void,
+            len: *mut u64,
             error: *mut infer_llama_error,
         ) -> i32,
     >,

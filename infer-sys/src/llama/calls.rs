@@ -369,6 +369,9 @@ entries! {
     /// Last position of a sequence.
     fn memory_seq_pos_max(context: *mut llama_context, seq: i32, pos: *mut i32, error: *mut infer_llama_error) -> i32;
 
+    /// Carries out what is put off until the next pass.
+    fn memory_update(context: *mut llama_context, error: *mut infer_llama_error) -> i32;
+
     /// Bytes of the saved state of a sequence.
     fn state_seq_size(
         context: *mut llama_context,
@@ -397,6 +400,27 @@ entries! {
         buf: *const u8,
         len: usize,
         used: *mut usize,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// Gives the state of a sequence piece by piece.
+    fn state_seq_write(
+        context: *mut llama_context,
+        seq: i32,
+        callback: infer_llama_write_callback,
+        user_data: *mut c_void,
+        len: *mut u64,
+        error: *mut infer_llama_error,
+    ) -> i32;
+
+    /// Takes the state of a sequence piece by piece.
+    fn state_seq_read(
+        context: *mut llama_context,
+        seq: i32,
+        last: i32,
+        callback: infer_llama_read_callback,
+        user_data: *mut c_void,
+        len: *mut u64,
         error: *mut infer_llama_error,
     ) -> i32;
 

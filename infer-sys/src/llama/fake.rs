@@ -27,6 +27,7 @@ mod passes;
 mod process;
 mod samplers;
 mod state;
+mod stream;
 mod support;
 mod table;
 mod vocab;

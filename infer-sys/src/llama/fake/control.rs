@@ -23,6 +23,7 @@ pub struct Script {
     pub(super) chat_template: Option<CString>,
     pub(super) load_fault: Option<Fault>,
     pub(super) loading: Vec<f32>,
+    pub(super) own_tree: bool,
 }
 
 /// The kinds of memory a faked model can have.
@@ -83,6 +84,7 @@ impl Default for Script {
             chat_template: None,
             load_fault: None,
             loading: vec![0.0, 0.5, 1.0],
+            own_tree: true,
         }
     }
 }
@@ -170,6 +172,13 @@ impl Script {
     #[must_use]
     pub fn with_loading(mut self, progress: Vec<f32>) -> Self {
         self.loading = progress;
+        self
+    }
+
+    /// Whether the door was built with llama.cpp's own tree; without it, what needs that is `INFER_LLAMA_UNSUPPORTED`.
+    #[must_use]
+    pub fn with_own_tree(mut self, own_tree: bool) -> Self {
+        self.own_tree = own_tree;
         self
     }
 

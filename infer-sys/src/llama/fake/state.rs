@@ -8,11 +8,13 @@ use crate::llama::bindings::{infer_llama_error, llama_context};
 /// Begins every saved state.
 const MAGIC: &[u8; 8] = b"fakestat";
 /// Bytes of a position in a saved state: the position and the hash.
-const ENTRY_BYTES: usize = 12;
+pub(super) const ENTRY_BYTES: usize = 12;
+/// Bytes before the positions: the magic, and how many there are.
+pub(super) const HEAD_BYTES: usize = MAGIC.len() + 4;
 
 impl Context {
     /// Takes the positions that are in the range out of a sequence.
-    fn remove(&mut self, sequence: usize, p0: i32, p1: i32) {
+    pub(super) fn remove(&mut self, sequence: usize, p0: i32, p1: i32) {
         if !self.has_memory() {
             return;
         }
@@ -59,7 +61,7 @@ impl Context {
         Ok(())
     }
 
-    fn restore(&mut self, sequence: usize, bytes: &[u8]) -> Outcome<usize> {
+    pub(super) fn restore(&mut self, sequence: usize, bytes: &[u8]) -> Outcome<usize> {
         let damaged = || Failure::failed("the state could not be restored");
         let rest = bytes.strip_prefix(MAGIC).ok_or_else(damaged)?;
         let (count, rest) = rest.split_first_chunk::<4>().ok_or_else(damaged)?;
@@ -82,7 +84,7 @@ impl Context {
         Ok(MAGIC.len() + 4 + entries.len())
     }
 
-    fn saved(&self, sequence: usize) -> Vec<u8> {
+    pub(super) fn saved(&self, sequence: usize) -> Vec<u8> {
         let entries: &[Entry] = if self.has_memory() { &self.sequences[sequence] } else { &[] };
         let mut bytes = MAGIC.to_vec();
         bytes.extend((entries.len() as u32).to_le_bytes());

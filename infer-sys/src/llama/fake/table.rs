@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::{adapters, context, devices, model, passes, process, samplers, state, vocab};
+use super::{adapters, context, devices, model, passes, process, samplers, state, stream, vocab};
 use crate::llama::bindings::{
     INFER_LLAMA_DOOR_VERSION, infer_llama_context_info, infer_llama_device, infer_llama_error, infer_llama_limits,
     infer_llama_memory, infer_llama_model_info, infer_llama_table, infer_llama_token_info, infer_llama_vocab_info,
@@ -106,9 +106,12 @@ pub static TABLE: Table = Table(infer_llama_table {
     memory_seq_add: Some(state::memory_seq_add),
     memory_seq_pos_min: Some(state::memory_seq_pos_min),
     memory_seq_pos_max: Some(state::memory_seq_pos_max),
+    memory_update: Some(stream::memory_update),
     state_seq_size: Some(state::state_seq_size),
     state_seq_get: Some(state::state_seq_get),
     state_seq_set: Some(state::state_seq_set),
+    state_seq_write: Some(stream::state_seq_write),
+    state_seq_read: Some(stream::state_seq_read),
     adapter_load: Some(adapters::adapter_load),
     adapter_free: Some(adapters::adapter_free),
     adapter_meta_count: Some(adapters::adapter_meta_count),

@@ -1,0 +1,126 @@
+//! Sequences that are saved and restored: the library's bytes in the frame of [`infer_core::state`].
+
+use super::Session;
+use crate::{KvLayout, error::BACKEND};
+use infer_core::{
+    Error, ErrorKind, OpenOptions, Result, Sequence, Session as _,
+    state::{Header, Reader, Writer},
+};
+use std::{
+    io::{Read, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// Bytes that are written before it is looked at the interrupt again.
+const PIECE: usize = 1 << 20;
+
+impl Session {
+    /// All of [`infer_core::Session::save`].
+    pub(super) fn save_state(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
+        self.begin();
+        let slot = self.slots.slot(seq)?;
+        self.check_states()?;
+        let mut header = self.state_header()?;
+        let seat = &self.seats[slot as usize];
+        header.adapter = self.adapters.name(seat.adapter).map(str::to_owned);
+        header.tokens.clone_from(&seat.tokens);
+        header.payload = self.context.state_len(slot)?;
+        let mut writer = Writer::new(to, &header)?;
+        let stop = self.stop.clone();
+        self.context.write_state(slot, &mut |bytes| {
+            for piece in bytes.chunks(PIECE) {
+                check_stop(&stop, "saved")?;
+                writer.write(piece)?;
+            }
+            Ok(())
+        })?;
+        writer.finish()
+    }
+
+    /// All of [`infer_core::Session::restore`].
+    pub(super) fn restore_state(&mut self, from: &mut dyn Read) -> Result<Sequence> {
+        self.begin();
+        self.check_states()?;
+        let mut reader = Reader::new(from, self.limits.context)?;
+        let saved = reader.header();
+        saved.check(&self.state_header()?)?;
+        let tokens = saved.tokens.clone();
+        if tokens.iter().any(|token| token.index() >= self.limits.vocab) {
+            return Err(Error::invalid_input("the saved state has a token outside the vocabulary"));
+        }
+        let mut options = OpenOptions::default();
+        options.adapter.clone_from(&saved.adapter);
+        // Should it fail from here on, dropping the sequence gives back its slot, and whatever cells it has got.
+        let sequence = self.open(&options)?;
+        let slot = self.slots.slot(&sequence)?;
+        self.check_room(tokens.len())?;
+        let stop = self.stop.clone();
+        let mut refused = false;
+        let read = self.context.read_state(slot, tokens.len(), &mut |into| {
+            let read = check_stop(&stop, "restored").and_then(|()| reader.read_exact(into));
+            refused = read.is_err();
+            read
+        });
+        match read {
+            Ok(()) => reader.finish()?,
+            // What came out of the frame is right as it is, and the library has looked at it.
+            Err(error) if !refused && error.kind() == ErrorKind::Runtime => return Err(does_not_fit(error)),
+            Err(error) => return Err(error),
+        }
+        self.cells.grow(slot, tokens.len());
+        self.slots.set_len(slot, tokens.len());
+        self.seat(slot).tokens.extend_from_slice(&tokens);
+        Ok(sequence)
+    }
+
+    fn check_states(&self) -> Result<()> {
+        if self.capabilities.save {
+            return Ok(());
+        }
+        let message = "this library cannot give or take the state of this model's sequences; compute them again";
+        Err(Error::unsupported(message).with_backend(BACKEND))
+    }
+
+    /// What a state has to have in common with this session.
+    fn state_header(&self) -> Result<Header> {
+        let info = self.model.info();
+        let name = info.name.as_ref().unwrap_or(&info.description);
+        let layout = match self.layout {
+            KvLayout::Unified => "unified".to_owned(),
+            KvLayout::Split => format!("split between {} sequences", self.limits.sequences),
+        };
+        let (keys, values) = self.kv_types;
+        Ok(Header::new(BACKEND, self.model.fingerprint()?, name)
+            .with_shape("layout of the cells", layout)
+            .with_shape("number format of keys", keys)
+            .with_shape("number format of values", values))
+    }
+
+    /// Whether there are cells for so many positions more. Where each sequence has its own, there are.
+    fn check_room(&self, positions: usize) -> Result<()> {
+        let free = self.total - self.cells.used();
+        if self.layout == KvLayout::Split || self.model.facts().is_recurrent || positions <= free {
+            return Ok(());
+        }
+        let message =
+            format!("the saved state takes {positions} cells and {free} are free; drop or truncate sequences");
+        Err(Error::new(ErrorKind::OutOfCells, message).with_backend(BACKEND))
+    }
+}
+
+fn check_stop(stop: &AtomicBool, what: &str) -> Result<()> {
+    if stop.load(Ordering::Relaxed) {
+        let message = format!("interrupted while a sequence is {what}");
+        return Err(Error::new(ErrorKind::Cancelled, message).with_backend(BACKEND));
+    }
+    Ok(())
+}
+
+/// The library says why in its log.
+fn does_not_fit(error: Error) -> Error {
+    let log = error.log().unwrap_or_default().to_owned();
+    Error::invalid_input("the saved state does not fit this session")
+        .with_backend(BACKEND)
+        .with_log(log)
+        .with_source(error)
+}
