@@ -1,7 +1,7 @@
 //! A process may end at any moment, whatever native objects are alive then: `exit` runs the destructors of C++ and none of
 //! Rust.
 
-use infer::{Batch, Model, ModelSource, OpenOptions, Sequence, Session, SessionOptions, Token, Want};
+use infer::{Batch, Library, Model, ModelSource, OpenOptions, Sequence, Session, SessionOptions, Token, Want};
 use kit::child;
 use std::{ops::ControlFlow, path::PathBuf, process, sync::mpsc, thread};
 
@@ -9,8 +9,8 @@ fn path() -> PathBuf {
     build_support::fixtures::model("smollm2").unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn model() -> Box<dyn Model> {
-    infer::open(path()).unwrap()
+fn model(library: Library) -> Box<dyn Model> {
+    ModelSource::new(path()).with_library(library).open().unwrap()
 }
 
 fn session(model: &dyn Model) -> (Box<dyn Session>, Sequence) {
@@ -26,8 +26,8 @@ fn pass(session: &mut dyn Session, sequence: &Sequence) {
 }
 
 /// Runs passes for ever, and tells of the first one.
-fn compute(first: &mpsc::Sender<()>) {
-    let model = model();
+fn compute(library: Library, first: &mpsc::Sender<()>) {
+    let model = model(library);
     let (mut session, sequence) = session(&*model);
     loop {
         pass(&mut *session, &sequence);
@@ -39,20 +39,28 @@ fn compute(first: &mpsc::Sender<()>) {
 
 #[test]
 fn a_process_ends_well_whatever_is_alive() {
-    const CASES: [&str; 4] = ["idle", "computing", "loading", "unwound"];
+    const CASES: [&str; 5] = ["idle", "computing", "two doors", "loading", "unwound"];
     let answers = child::cases("a_process_ends_well_whatever_is_alive", &CASES, |case| {
         let (first, seen) = mpsc::channel();
         match case {
             "idle" => {
-                let model = model();
+                let model = model(Library::Linked);
                 let (mut session, sequence) = session(&*model);
                 pass(&mut *session, &sequence);
                 child::answer("ends");
                 process::exit(0);
             }
             "computing" => {
-                thread::spawn(move || compute(&first));
+                thread::spawn(move || compute(Library::Linked, &first));
                 seen.recv().unwrap();
+            }
+            // Each closes by itself: the one that ends the process stands in neither.
+            "two doors" => {
+                for library in [Library::Linked, Library::Found] {
+                    let first = first.clone();
+                    thread::spawn(move || compute(library, &first));
+                    seen.recv().unwrap();
+                }
             }
             "loading" => {
                 thread::spawn(move || {
@@ -66,7 +74,7 @@ fn a_process_ends_well_whatever_is_alive() {
             }
             "unwound" => {
                 let unwound = thread::spawn(|| {
-                    let model = model();
+                    let model = model(Library::Linked);
                     let (mut session, sequence) = session(&*model);
                     pass(&mut *session, &sequence);
                     panic!("as it should");

@@ -151,6 +151,7 @@ impl Recipe {
         let settings = [
             ("CMAKE", with.cmake.as_os_str()),
             ("NUM_JOBS", OsStr::new(&jobs)),
+            ("PATH", with.path),
             // A checkout around the tree is not its history.
             ("GIT_CEILING_DIRECTORIES", tree.parent().unwrap_or(tree).as_os_str()),
         ];
@@ -213,6 +214,8 @@ pub struct With<'a> {
     pub jobs: usize,
     /// Where the log goes.
     pub log: &'a Path,
+    /// Where programs are looked for: a back end's own cmake project looks for what runs its output by itself.
+    pub path: &'a OsStr,
 }
 
 /// What the child is told.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -150,6 +150,16 @@ impl Env {
         }
     }
 
+    /// The path with another folder at its end.
+    pub fn path_with(&self, folder: Option<&Path>) -> OsString {
+        let path = self.value("PATH").unwrap_or_default();
+        // An empty piece is the working directory: nobody means that.
+        let there = std::env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty());
+        let folders = there.chain(folder.map(Path::to_owned));
+        // A folder that cannot be in a path is in none.
+        std::env::join_paths(folders).unwrap_or_else(|_| path.to_owned())
+    }
+
     /// The first program called `name` on the path.
     pub fn on_path(&self, name: &str) -> Option<PathBuf> {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
@@ -173,6 +183,15 @@ mod tests {
     #[test]
     fn an_empty_value_is_no_value() {
         assert_eq!(Env::of([(CACHE, "")]).path(CACHE), None);
+    }
+
+    #[test]
+    fn a_folder_is_added_to_the_path() {
+        let path = |env: Env| env.path_with(Some(Path::new("/c"))).into_string().unwrap();
+        assert_eq!(path(Env::of([("PATH", "/a:/b")])), "/a:/b:/c");
+        assert_eq!(path(Env::default()), "/c");
+        assert_eq!(Env::of([("PATH", "/a")]).path_with(Some(Path::new("/b:c"))), "/a", "it cannot be in one");
+        assert_eq!(Env::of([("PATH", "/a")]).path_with(None), "/a");
     }
 
     #[test]

@@ -217,6 +217,7 @@ impl Llama {
         let generator = self.tools.generator.as_ref().ok_or_else(|| missing(Refusal::NoGenerator))?;
         let keys = self.keys()?;
         let log = self.log(folder);
+        let path = self.env.path_with(generator.program().parent());
         self.cache.install(folder, progress, |folder, progress| {
             progress.start(&format!(
                 "building {what} {} ({}, {})",
@@ -224,7 +225,7 @@ impl Llama {
                 self.wanted.variant,
                 self.cpu()
             ));
-            let with = With { cmake, generator, jobs: self.jobs(), log: &log };
+            let with = With { cmake, generator, jobs: self.jobs(), log: &log, path: &path };
             self.recipe.cmake(host, product, tree, &with, folder, progress)?;
             let made_of = match product {
                 Product::Archives => &keys.archives,

@@ -16,6 +16,7 @@ mod peers;
 mod setup;
 mod terminal;
 mod test;
+mod vulkan;
 mod workspace;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ enum Command {
     Bench(bench::Arguments),
     Peers(peers::Arguments),
     Downstream(downstream::Arguments),
+    Vulkan(vulkan::Arguments),
     Fuzz(fuzz::Arguments),
 }
 
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Peers(arguments) => peers::run(&host, &arguments),
         Command::Package(arguments) => package::run(&host, &arguments),
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
+        Command::Vulkan(arguments) => vulkan::run(&host, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
