@@ -140,7 +140,9 @@ pub trait Model {
     /// Makes a session. The weights are shared between all sessions of a model; the KV cache is the session's own.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, or an adapter that does not fit the model;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, or two adapters of one name;
+    /// [`Io`](crate::ErrorKind::Io) and [`InvalidModel`](crate::ErrorKind::InvalidModel) for the file of an adapter that cannot be
+    /// read, is damaged, or was made for another model;
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) when the KV cache does not fit the memory there is, before it is
     /// allocated; [`Runtime`](crate::ErrorKind::Runtime).
     fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>>;

@@ -1,7 +1,7 @@
 use crate::{
     Encoder, EncoderInfo, EncoderOptions, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Special, Token,
     Tokenizer, Vectors,
-    testing::{BOS, ByteTokenizer, EOS, Fault, Script, Step, cache::mix},
+    testing::{BOS, ByteTokenizer, EOS, Fault, Script, Step, cache::mix, session::WIDTH},
 };
 use std::{
     collections::BTreeSet,
@@ -13,8 +13,6 @@ use std::{
     },
 };
 
-/// Numbers in the vector of a text.
-const WIDTH: usize = 64;
 /// Tokens that the vector of a token depends on: its own, and those before it.
 const REACH: usize = 3;
 /// Texts one pass can have.

@@ -21,7 +21,7 @@ use std::{
 };
 
 /// Width of the hidden state.
-pub(super) const WIDTH: usize = 8;
+pub(super) const WIDTH: usize = 64;
 
 /// The session of a [`ScriptedModel`](super::ScriptedModel). See the [module](super).
 pub struct Scripted {

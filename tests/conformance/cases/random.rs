@@ -1,0 +1,197 @@
+//! Any sequence of operations, against a model of a session in plain Rust.
+
+use crate::{
+    setting::{Setting, unless_unsupported},
+    subject::Pace,
+};
+use infer::{Batch, ErrorKind, OpenOptions, Sequence, Session, SessionOptions, Token, Want};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+
+const CONTEXT: usize = 40;
+const BATCH: usize = 24;
+const SEQUENCES: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Open,
+    /// Sequence and share of its length, in sixteenths.
+    Fork(usize, usize),
+    Truncate(usize, usize),
+    Drop(usize),
+    /// Sequences with how many tokens each gets.
+    Decode(Vec<(usize, usize)>),
+    /// Saved, dropped, restored.
+    Park(usize),
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let (seq, share) = (0..SEQUENCES, 0..=16_usize);
+    let operation = prop_oneof![
+        3 => Just(Operation::Open),
+        3 => (seq.clone(), share.clone()).prop_map(|(seq, share)| Operation::Fork(seq, share)),
+        2 => (seq.clone(), share).prop_map(|(seq, share)| Operation::Truncate(seq, share)),
+        1 => seq.clone().prop_map(Operation::Drop),
+        6 => vec((seq.clone(), 1..9_usize), 1..4).prop_map(Operation::Decode),
+        1 => seq.prop_map(Operation::Park),
+    ];
+    vec(operation, 1..24)
+}
+
+pub(crate) fn any_sequence_of_operations_equals_recompute(at: &Setting<'_>) {
+    let config = Config {
+        cases: if at.subject.pace == Pace::Quick { 48 } else { 2 },
+        failure_persistence: None,
+        max_shrink_iters: if at.subject.pace == Pace::Quick { 2000 } else { 0 },
+        ..Config::default()
+    };
+    // The same ones each time.
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    let outcome = runner.run(&operations(), |operations| {
+        let mut world = World::new(at);
+        for operation in &operations {
+            world.run(operation);
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// A session, and what it should be.
+struct World<'a> {
+    at: &'a Setting<'a>,
+    session: Box<dyn Session>,
+    seqs: Vec<Known>,
+    total: usize,
+    cells: usize,
+}
+
+/// A sequence, its tokens, and the cells of its positions.
+struct Known {
+    seq: Sequence,
+    tokens: Vec<Token>,
+    cells: Vec<usize>,
+}
+
+impl<'a> World<'a> {
+    fn new(at: &'a Setting<'a>) -> Self {
+        let options = SessionOptions::new().with_context(CONTEXT).with_batch(BATCH).with_sequences(SEQUENCES);
+        let session = at.model.session(&options.with_threads(1)).unwrap();
+        Self { at, total: session.usage().cells_free, session, seqs: Vec::new(), cells: 0 }
+    }
+
+    fn run(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Open => self.open(),
+            &Operation::Fork(which, share) if which < self.seqs.len() => self.fork(which, share),
+            &Operation::Truncate(which, share) if which < self.seqs.len() => self.truncate(which, share),
+            &Operation::Drop(which) if which < self.seqs.len() => drop(self.seqs.remove(which)),
+            Operation::Decode(entries) => self.decode(entries),
+            &Operation::Park(which) if which < self.seqs.len() => self.park(which),
+            _ => {}
+        }
+        self.check();
+    }
+
+    fn open(&mut self) {
+        match self.session.open(&OpenOptions::default()) {
+            Ok(seq) => self.seqs.push(Known { seq, tokens: Vec::new(), cells: Vec::new() }),
+            Err(error) => self.full(&error),
+        }
+    }
+
+    #[track_caller]
+    fn full(&self, error: &infer::Error) {
+        assert_eq!((error.kind(), self.seqs.len()), (ErrorKind::TooManySequences, SEQUENCES), "{error}");
+    }
+
+    fn new_cells(&mut self, count: usize) -> Vec<usize> {
+        self.cells += count;
+        (self.cells - count..self.cells).collect()
+    }
+
+    fn fork(&mut self, which: usize, share: usize) {
+        let (held, able) = (self.seqs[which].tokens.len(), self.session.capabilities().fork);
+        let len = held * share / 16;
+        let outcome = self.session.fork(&self.seqs[which].seq, len);
+        if let Err(error) = outcome.as_ref()
+            && error.kind() == ErrorKind::TooManySequences
+        {
+            return self.full(error);
+        }
+        let Some(seq) = unless_unsupported(outcome, able, held, len) else { return };
+        let tokens = self.seqs[which].tokens[..len].to_vec();
+        let cells = if self.at.subject.shares { self.seqs[which].cells[..len].to_vec() } else { self.new_cells(len) };
+        self.seqs.push(Known { seq, tokens, cells });
+    }
+
+    fn truncate(&mut self, which: usize, share: usize) {
+        let (known, able) = (&mut self.seqs[which], self.session.capabilities().truncate);
+        let (held, len) = (known.tokens.len(), known.tokens.len() * share / 16);
+        if unless_unsupported(self.session.truncate(&known.seq, len), able, held, len).is_some() {
+            known.tokens.truncate(len);
+            known.cells.truncate(len);
+        }
+    }
+
+    fn park(&mut self, which: usize) {
+        if !self.session.capabilities().save {
+            return;
+        }
+        let (mut state, known) = (Vec::new(), self.seqs.remove(which));
+        self.session.save(&known.seq, &mut state).unwrap();
+        drop(known.seq);
+        let seq = self.session.restore(&mut &state[..]).unwrap();
+        let cells = self.new_cells(known.tokens.len());
+        self.seqs.push(Known { seq, tokens: known.tokens, cells });
+    }
+
+    fn decode(&mut self, entries: &[(usize, usize)]) {
+        let mut batch = Batch::new();
+        let mut fed: Vec<(usize, Vec<Token>)> = Vec::new();
+        for &(which, count) in entries {
+            let Some(known) = self.seqs.get(which) else { continue };
+            // A sequence's text follows from what it holds, so that few texts have to be computed for comparison.
+            let from = known.tokens.len() + self.seqs.len();
+            let tokens = self.at.text(which, from + count)[from..].to_vec();
+            batch.push(&known.seq, &tokens, Want::Logits);
+            fed.push((which, tokens));
+        }
+        let twice = (1..fed.len()).any(|index| fed[..index].iter().any(|(which, _)| *which == fed[index].0));
+        let over = fed.iter().any(|(which, tokens)| self.seqs[*which].tokens.len() + tokens.len() > CONTEXT);
+        let wrong = fed.is_empty() || twice || batch.token_count() > BATCH;
+        match self.session.decode(&batch) {
+            Ok(()) => assert!(!wrong && !over, "it was taken: {fed:?}"),
+            Err(error) if wrong || over => {
+                let kinds = [(wrong, ErrorKind::InvalidInput), (over, ErrorKind::ContextFull)];
+                assert!(kinds.contains(&(true, error.kind())), "{error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        for (entry, (which, tokens)) in fed.into_iter().enumerate() {
+            let cells = self.new_cells(tokens.len());
+            let known = &mut self.seqs[which];
+            known.tokens.extend(tokens);
+            known.cells.extend(cells);
+            let row = self.session.outputs().logits(entry).expect("logits were wanted").to_vec();
+            let wanted = self.at.alone(&known.tokens);
+            self.at.near_scattered(&row, &wanted, &format!("{} tokens of sequence {which}", known.tokens.len()));
+        }
+    }
+
+    fn check(&self) {
+        let mut cells: Vec<usize> = self.seqs.iter().flat_map(|known| known.cells.iter().copied()).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        let usage = self.session.usage();
+        assert_eq!((usage.sequences, usage.sequences_free), (self.seqs.len(), SEQUENCES - self.seqs.len()));
+        assert_eq!((usage.cells, usage.cells_free), (cells.len(), self.total - cells.len()));
+        for known in &self.seqs {
+            assert_eq!((known.seq.len(), known.seq.is_spent()), (known.tokens.len(), false));
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What is tested, and what is known of each.
+
+use build_support::{fixtures, tiny};
+use infer::{
+    AdapterSource, Encoder, EncoderOptions, Model, ModelInfo, Pooling, Result, Session, SessionOptions, Tokenizer,
+};
+use infer_core::testing::{CellLayout, Cuts, Script, ScriptedModel};
+use infer_llama::{KvLayout, Llama};
+use infer_sys::llama::fake;
+use kit::expectation::Exception;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex},
+};
+
+/// Something that promises what a [`Model`] promises.
+pub(crate) struct Subject {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Opens it on the thread that asks.
+    pub(crate) open: fn() -> Opened,
+    /// How far apart two logits (numbers of a vector) may be that are the same number: 0 where nothing but the tokens decides.
+    pub(crate) epsilon: f32,
+    /// The same, where the cells of a sequence do not lie in the order of its positions, so that attention adds in another
+    /// order.
+    pub(crate) scattered: f32,
+    /// Whether a fork shares the cells of its prefix, or copies them.
+    pub(crate) shares: bool,
+    /// How much can be asked of it in a second.
+    pub(crate) pace: Pace,
+    /// An adapter for it, and one for another model.
+    pub(crate) adapters: Option<fn() -> [AdapterSource; 2]>,
+    /// An encoder's own pooling, and its labels.
+    pub(crate) pooling: Pooling,
+    pub(crate) labels: &'static [&'static str],
+    /// What it is known to fail.
+    pub(crate) exceptions: &'static [Exception],
+}
+
+/// What can be made of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Session,
+    Encoder,
+}
+
+/// How long a token takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Next to nothing.
+    Quick,
+    /// Milliseconds.
+    Slow,
+}
+
+/// A model, and what is to be looked at when it is gone.
+pub(crate) struct Opened {
+    pub(crate) model: Box<dyn Model>,
+    pub(crate) afterwards: Box<dyn FnOnce()>,
+}
+
+/// The differences of the tiny models, whose cells are of 16 bits: measured at most 0.004.
+const TINY: f32 = 0.02;
+/// SmolLM2's weights are of 4 bits, and its passes of fewer than 64 tokens differ by nothing where their cells lie in one row.
+const SMOLLM2: f32 = 0.02;
+/// Its attention adds up in 16 bits, cell by cell.
+const SMOLLM2_SCATTERED: f32 = 1.5;
+
+const DECODER: Subject = Subject {
+    name: "",
+    kind: Kind::Session,
+    open: || panic!("every subject says how it is opened"),
+    epsilon: 0.0,
+    scattered: 0.0,
+    shares: true,
+    pace: Pace::Quick,
+    adapters: None,
+    pooling: Pooling::None,
+    labels: &[],
+    exceptions: &[],
+};
+
+const TINY_DECODER: Subject = Subject { epsilon: TINY, scattered: TINY, ..DECODER };
+
+const ENCODER: Subject = Subject { kind: Kind::Encoder, pooling: Pooling::Mean, ..DECODER };
+
+const WINDOW: &[Exception] = &[Exception {
+    case: "capabilities_tell_the_truth",
+    why: "with a sliding window the flags are off, and llama.cpp keeps what lies before the window: everything works",
+}];
+
+/// All of them. A runtime joins here.
+pub(crate) fn all() -> &'static [Subject] {
+    const UNIFIED: KvLayout = KvLayout::Unified;
+    const SPLIT: KvLayout = KvLayout::Split;
+    &[
+        Subject { name: "scripted_unified", open: || scripted(Script::new()), ..DECODER },
+        Subject {
+            name: "scripted_split",
+            open: || scripted(Script::new().with_layout(CellLayout::Split)),
+            shares: false,
+            ..DECODER
+        },
+        Subject { name: "scripted_recurrent", open: || scripted(Script::new().with_cuts(Cuts::Nowhere)), ..DECODER },
+        Subject { name: "scripted_window", open: || scripted(Script::new().with_cuts(Cuts::Window(32))), ..DECODER },
+        Subject { name: "faked_unified", open: || faked(fake::Script::new(), "tiny-llama", UNIFIED), ..DECODER },
+        Subject {
+            name: "faked_split",
+            open: || faked(fake::Script::new(), "tiny-llama", SPLIT),
+            shares: false,
+            ..DECODER
+        },
+        Subject {
+            name: "faked_recurrent",
+            open: || faked(fake::Script::new().with_kind(fake::Kind::Recurrent), "tiny-llama", UNIFIED),
+            ..DECODER
+        },
+        Subject {
+            name: "tiny_llama_unified",
+            open: || linked("tiny-llama", UNIFIED),
+
+            adapters: Some(tiny_adapters),
+            ..TINY_DECODER
+        },
+        Subject {
+            name: "tiny_llama_split",
+            open: || linked("tiny-llama", SPLIT),
+
+            shares: false,
+            adapters: Some(tiny_adapters),
+            ..TINY_DECODER
+        },
+        Subject {
+            name: "tiny_llama_loaded",
+            open: || loaded("tiny-llama", UNIFIED),
+
+            adapters: Some(tiny_adapters),
+            ..TINY_DECODER
+        },
+        Subject {
+            name: "tiny_gemma3_unified",
+            open: || linked("tiny-gemma3", UNIFIED),
+            exceptions: WINDOW,
+            ..TINY_DECODER
+        },
+        Subject {
+            name: "tiny_gemma3_split",
+            open: || linked("tiny-gemma3", SPLIT),
+            shares: false,
+            exceptions: WINDOW,
+            ..TINY_DECODER
+        },
+        Subject { name: "tiny_mamba", open: || linked("tiny-mamba", UNIFIED), ..TINY_DECODER },
+        Subject { name: "tiny_lfm2_unified", open: || linked("tiny-lfm2", UNIFIED), ..TINY_DECODER },
+        Subject { name: "tiny_lfm2_split", open: || linked("tiny-lfm2", SPLIT), shares: false, ..TINY_DECODER },
+        Subject {
+            name: "smollm2_unified",
+            open: || linked("smollm2", UNIFIED),
+            epsilon: SMOLLM2,
+            scattered: SMOLLM2_SCATTERED,
+            pace: Pace::Slow,
+            ..DECODER
+        },
+        Subject {
+            name: "smollm2_split",
+            open: || linked("smollm2", SPLIT),
+            epsilon: SMOLLM2,
+            scattered: SMOLLM2_SCATTERED,
+            shares: false,
+            pace: Pace::Slow,
+            ..DECODER
+        },
+        Subject { name: "scripted_encoder", open: || scripted(Script::new()), ..ENCODER },
+        Subject {
+            name: "faked_encoder",
+            open: || faked(fake::Script::new().with_kind(fake::Kind::Encoder).with_width(64), "tiny-bert", SPLIT),
+            exceptions: &[Exception {
+                case: "poolings_are_what_they_say",
+                why: "its pooled numbers are made up, text by text: the faked library does not add up those of the tokens",
+            }],
+            ..ENCODER
+        },
+        Subject { name: "tiny_bert", open: || linked("tiny-bert", SPLIT), epsilon: TINY, ..ENCODER },
+        Subject {
+            name: "tiny_rank",
+            open: || linked("tiny-rank", SPLIT),
+            epsilon: TINY,
+            pooling: Pooling::Rank,
+            labels: &tiny::LABELS,
+            ..ENCODER
+        },
+    ]
+}
+
+fn tiny_adapters() -> [AdapterSource; 2] {
+    ["tiny-lora", "tiny-lora-other"].map(|name| AdapterSource::new(name, path(name)))
+}
+
+fn scripted(script: Script) -> Opened {
+    Opened { model: Box::new(ScriptedModel::new(script)), afterwards: Box::new(|| ()) }
+}
+
+/// llama.cpp's side of the door, made up: the header is that of a real file.
+fn faked(script: fake::Script, name: &str, layout: KvLayout) -> Opened {
+    let control = script.install();
+    let llama = Llama::from_api(fake::api()).unwrap();
+    let model = infer_llama::Model::open(&llama, path(name)).unwrap_or_else(|error| panic!("{error}"));
+    Opened {
+        model: Box::new(LaidOut { model, layout }),
+        afterwards: Box::new(move || {
+            assert_eq!(control.live(), fake::Live::default(), "made and never freed");
+            assert_eq!(control.breaches(), [""; 0], "the door's contract");
+        }),
+    }
+}
+
+fn linked(name: &'static str, layout: KvLayout) -> Opened {
+    llama(name, layout, "linked", Llama::linked)
+}
+
+fn loaded(name: &'static str, layout: KvLayout) -> Opened {
+    llama(name, layout, "loaded", || Llama::load(&infer_llama::LoadOptions::new()))
+}
+
+/// A model of a file in the cache. Its weights are opened once for all cases.
+fn llama(name: &'static str, layout: KvLayout, door: &'static str, library: fn() -> Result<Llama>) -> Opened {
+    type Models = HashMap<(&'static str, &'static str), infer_llama::Model>;
+    static MODELS: LazyLock<Mutex<Models>> = LazyLock::new(Mutex::default);
+    let mut models = MODELS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let model = models.entry((name, door)).or_insert_with(|| {
+        let model = library().and_then(|llama| infer_llama::Model::open(&llama, path(name)));
+        model.unwrap_or_else(|error| panic!("{error}"))
+    });
+    Opened { model: Box::new(LaidOut { model: model.clone(), layout }), afterwards: Box::new(|| ()) }
+}
+
+fn path(name: &str) -> std::path::PathBuf {
+    fixtures::model(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A model whose sessions have their cells in this layout.
+struct LaidOut {
+    model: infer_llama::Model,
+    layout: KvLayout,
+}
+
+impl Model for LaidOut {
+    fn info(&self) -> &Arc<ModelInfo> {
+        Model::info(&self.model)
+    }
+
+    fn tokenizer(&self) -> Arc<dyn Tokenizer> {
+        Model::tokenizer(&self.model)
+    }
+
+    fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
+        let options = infer_llama::SessionOptions::from(options.clone()).with_layout(self.layout);
+        Ok(Box::new(self.model.session(&options)?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
+        Model::encoder(&self.model, options)
+    }
+}
