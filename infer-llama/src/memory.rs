@@ -87,6 +87,9 @@ pub(crate) struct Shape {
     pub(crate) cells: u64,
     /// Sequences, each of which may want logits in one pass.
     pub(crate) sequences: u64,
+    /// Rows as long as the vocabulary that are handed out for each: its logits, and with draws on the device three more that the
+    /// library keeps for what else such a draw could bring.
+    pub(crate) rows: u64,
     /// Rows of logits computed at once.
     pub(crate) outputs: u64,
     /// Tokens computed at once.
@@ -131,8 +134,8 @@ impl Dims {
         let (keys, values) = shape.kv_bytes_of_32;
         let bytes = |length: u64, of_32: u64| self.kv_heads.saturating_mul(length).saturating_mul(of_32) / 32;
         let position = bytes(self.key, keys).saturating_add(bytes(self.value, values));
-        // Logits twice: where they are computed, and where they are handed out.
-        let logits = self.vocab.saturating_mul(shape.sequences.saturating_add(shape.outputs));
+        let rows = shape.sequences.saturating_mul(shape.rows).saturating_add(shape.outputs);
+        let logits = self.vocab.saturating_mul(rows);
         let numbers = self.token.saturating_mul(shape.micro_batch).saturating_add(logits);
         Need { kv: position.saturating_mul(shape.cells), compute: numbers.saturating_mul(4) }
     }
@@ -142,6 +145,7 @@ impl Dims {
         let mut need = self.need(Shape {
             cells: if has_cells { tokens } else { 0 },
             sequences: 0,
+            rows: 0,
             outputs: 0,
             micro_batch: tokens,
             kv_bytes_of_32: (64, 64),

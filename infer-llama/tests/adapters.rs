@@ -126,6 +126,30 @@ fn a_fork_has_its_parents_adapter() {
 }
 
 #[test]
+fn a_restored_sequence_has_the_adapter_it_was_saved_with() {
+    let files = Files::new();
+    let sources = || [files.source("a", 1), files.source("b", 2)];
+    let expected = alone(&files, Some(files.source("b", 2)));
+    let mut session =
+        files.model.session(&sources().into_iter().fold(options(), SessionOptions::with_adapter)).unwrap();
+    let seq = session.open(&with("b")).unwrap();
+    feed(&mut session, &seq, &prompt()[..4]);
+    let mut file = Vec::new();
+    session.save(&seq, &mut file).unwrap();
+    // Found by its name, wherever it stands.
+    let mut other = files.model.session(&options().with_adapter(files.source("b", 2))).unwrap();
+    for session in [&mut session, &mut other] {
+        let restored = session.restore(&mut &file[..]).unwrap();
+        assert!(apart(&feed(session, &restored, &prompt()[4..]), &expected) < 1e-3);
+    }
+    let mut without = files.model.session(&options().with_adapter(files.source("a", 1))).unwrap();
+    let error = without.restore(&mut &file[..]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("\"b\""), "{error}");
+    assert_eq!(without.usage().sequences, 0);
+}
+
+#[test]
 fn a_batch_has_one_adapter() {
     let files = Files::new();
     let mut session = files.model.session(&options().with_adapter(files.source("a", 1))).unwrap();

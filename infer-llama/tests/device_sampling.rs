@@ -8,7 +8,10 @@ use infer_core::{
 };
 use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
 use kit::{Folder, tiny};
-use std::sync::LazyLock;
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::LazyLock,
+};
 
 /// Draws that are nearer to the edge between two tokens, as a share of all, may fall on either: sums are rounded differently.
 const EDGE: f64 = 1e-5;
@@ -124,9 +127,9 @@ fn greedy_tokens_are_the_hosts() {
 fn seeded_tokens_are_the_hosts() {
     let warm = |temperature: f32, seed: u64| Sampling::default().with_temperature(temperature).with_seed(seed);
     compare(&SMOLLM2, &warm(0.9, 1).with_top_k(40).with_min_p(0.02), &story(), 64);
-    compare(&SMOLLM2, &warm(1.2, 2), &story(), 24);
-    compare(&SMOLLM2, &warm(1.5, 3).with_min_p(0.1), &story(), 16);
-    compare(&SMOLLM2, &warm(1.5, 4).with_top_k(3), &story(), 16);
+    compare(&SMOLLM2, &warm(1.2, 2), &story(), 12);
+    compare(&SMOLLM2, &warm(1.5, 3).with_min_p(0.1), &story(), 8);
+    compare(&SMOLLM2, &warm(1.5, 4).with_top_k(3), &story(), 8);
 }
 
 /// 259 tokens are 7 rows of 37, and a temperature may be anything.
@@ -187,6 +190,34 @@ fn both_mix_in_one_batch() {
     }
 }
 
+/// What is scored or embedded is computed in calls of its own, in one batch with what is drawn on the device.
+#[test]
+fn draws_stand_beside_scores_and_hidden_states() {
+    let prompt = story();
+    let mut session = SMOLLM2.session(&on_device().with_sequences(4)).unwrap();
+    let sequences: Vec<_> = (0..4).map(|_| open(&mut session)).collect();
+    for seq in &sequences {
+        session.sample_with(seq, &Sampling::greedy(), &prompt).unwrap();
+    }
+    // Drawn on the device first: then what they want changes.
+    let mut batch = Batch::new();
+    for seq in &sequences {
+        batch.push(seq, &prompt[..4], Want::Token);
+    }
+    session.decode(&batch).unwrap();
+    batch.clear();
+    for (seq, want) in sequences.iter().zip([Want::Score, Want::Token, Want::Embedding, Want::Token]) {
+        batch.push(seq, &prompt[4..], want);
+    }
+    session.decode(&batch).unwrap();
+    let out = session.outputs();
+    assert_eq!((out.scores(0).len(), out.embedding(2).is_some()), (prompt.len() - 4, true));
+    for index in [1, 3] {
+        let [sampled] = *out.sampled(index) else { panic!("one token") };
+        Host::new(&SMOLLM2, &Sampling::greedy(), &prompt).compare(&prompt, sampled.token, sampled.logprob);
+    }
+}
+
 #[test]
 fn forks_and_cuts_draw_the_same() {
     let prompt = story();
@@ -211,6 +242,13 @@ fn forks_and_cuts_draw_the_same() {
     go_on(&mut session, &fork);
     session.truncate(&seq, prompt.len() - 2).unwrap();
     go_on(&mut session, &seq);
+    drop(fork);
+    session.truncate(&seq, prompt.len() + 2).unwrap();
+    let mut file = Vec::new();
+    session.save(&seq, &mut file).unwrap();
+    let restored = session.restore(&mut &file[..]).unwrap();
+    session.sample_with(&restored, &sampling, &prompt).unwrap();
+    go_on(&mut session, &restored);
 }
 
 /// Where nobody sees the logits, the draw has to.
@@ -236,6 +274,48 @@ fn logits_that_are_not_numbers_are_an_error() {
     batch.push(&seq, &[Token(72)], Want::Logits);
     // The host has a look at the logits too.
     assert!(session.decode(&batch).unwrap_err().to_string().contains("not a number"));
+}
+
+/// Panics when the library logs.
+struct Panics;
+
+impl tracing::Subscriber for Panics {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("from the subscriber")
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// What the library has attached by then, nobody knows; it is neither freed nor taken for what was there before.
+#[test]
+fn a_panic_while_a_draw_is_placed_harms_nothing() {
+    let prompt = story();
+    let [greedy, warm] = [Sampling::greedy(), Sampling::default().with_temperature(1.0).with_seed(2)];
+    let mut session = SMOLLM2.session(&on_device()).unwrap();
+    let seq = open(&mut session);
+    for sampling in [&greedy, &warm, &greedy.clone().with_repetition_penalty(1.2), &warm, &greedy] {
+        session.truncate(&seq, 0).unwrap();
+        session.sample_with(&seq, sampling, &prompt).unwrap();
+        let mut batch = Batch::new();
+        batch.push(&seq, &prompt, Want::Token);
+        let raised = tracing::subscriber::with_default(Panics, || {
+            panic::catch_unwind(AssertUnwindSafe(|| session.decode(&batch)))
+        });
+        assert_eq!(raised.unwrap_err().downcast_ref(), Some(&"from the subscriber"));
+        assert_eq!(seq.len(), 0);
+        session.decode(&batch).unwrap();
+        let [sampled] = *session.outputs().sampled(0) else { panic!("one token") };
+        Host::new(&SMOLLM2, sampling, &prompt).compare(&prompt, sampled.token, sampled.logprob);
+    }
 }
 
 #[test]

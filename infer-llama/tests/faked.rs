@@ -5,13 +5,14 @@ mod kit;
 use infer_core::{
     Batch, Error, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
 };
-use infer_llama::{KvLayout, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
+use infer_llama::{Adapter, KvLayout, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
 use infer_sys::llama::bindings::GGML_LOG_LEVEL_WARN;
 use infer_sys::llama::fake::{self, Control, Fault, Kind, Live, Rows, Script};
-use kit::{Folder, tiny};
+use kit::{Folder, lora, tiny};
 use std::{
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
+    sync::{Arc, Mutex},
 };
 
 /// A model over the faked door, and what steers it.
@@ -422,6 +423,82 @@ fn sequences_of_others_and_of_the_past_are_refused() {
     assert_eq!(kind(session.open(&OpenOptions::default()).map(drop)), ErrorKind::TooManySequences);
     assert_eq!(kind(session.fork(&seq, 1).map(drop)), ErrorKind::TooManySequences);
     assert_eq!(seq.len(), 253);
+}
+
+/// Adapters are freed before their model and after whatever has them set, whoever is dropped first.
+#[test]
+fn adapters_are_freed_in_order() {
+    let Faked { control, model, _folder: folder } = faked(Script::new());
+    let mut names = OpenOptions::default();
+    names.adapter = Some("a".into());
+    for session_first in [true, false] {
+        let adapter = model.adapter(folder.file("adapter.gguf", &lora::llama(1).bytes())).unwrap();
+        let mut session = model.session(&options().with_loaded_adapter("a", &adapter, 1.0)).unwrap();
+        let seq = session.open(&names).unwrap();
+        feed(&mut session, &seq, &tokens(0..5), Want::Logits).unwrap();
+        assert_ne!(session.outputs().logits(0).unwrap(), alone(&model, &tokens(0..5)));
+        assert_eq!(control.live(), Live { models: 1, contexts: 1, adapters: 1 });
+        if session_first {
+            drop(session);
+            assert_eq!(control.live(), Live { models: 1, contexts: 0, adapters: 1 });
+            drop(adapter);
+        } else {
+            drop(adapter);
+            assert_eq!(control.live(), Live { models: 1, contexts: 1, adapters: 1 });
+            drop(session);
+        }
+        assert_eq!(control.live(), Live { models: 1, contexts: 0, adapters: 0 });
+    }
+    let adapter = model.adapter(folder.path().join("adapter.gguf")).unwrap();
+    drop(model);
+    assert_eq!(control.live(), Live { models: 1, contexts: 0, adapters: 1 });
+    drop(adapter);
+    assert_eq!(control.live(), Live::default());
+    assert_eq!(control.breaches(), [""; 0]);
+}
+
+/// An adapter that is dropped by whoever is told what a pass logs would wait for that pass: it is freed after it.
+#[test]
+fn an_adapter_dropped_within_a_pass_is_freed_after_it() {
+    let Faked { control, model, _folder: folder } = faked(Script::new());
+    let adapter = model.adapter(folder.file("adapter.gguf", &lora::llama(1).bytes())).unwrap();
+    let mut session = model.session(&options()).unwrap();
+    let seq = open(&mut session);
+    let told = Told { adapter: Mutex::new(Some(adapter)), model: model.clone(), refused: Arc::default() };
+    let (live, refused) = (control.live(), told.refused.clone());
+    control.plan(Fault::ResultAfter { result: -3, ubatches: 1 });
+    let failed = tracing::subscriber::with_default(told, || feed(&mut session, &seq, &tokens(0..20), Want::Logits));
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Runtime);
+    assert_eq!((live.adapters, control.live().adapters), (1, 0));
+    let refused = refused.lock().unwrap().take().expect("the pass has logged");
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput, "{refused}");
+    assert_eq!(control.breaches(), [""; 0]);
+}
+
+/// Drops an adapter, and tries to load it again, when llama.cpp logs.
+struct Told {
+    adapter: Mutex<Option<Adapter>>,
+    model: Model,
+    refused: Arc<Mutex<Option<Error>>>,
+}
+
+impl tracing::Subscriber for Told {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        let Some(adapter) = self.adapter.lock().unwrap().take() else { return };
+        let path = adapter.header().parts()[0].path().to_owned();
+        drop(adapter);
+        *self.refused.lock().unwrap() = self.model.adapter(path).err();
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 /// Panics when llama.cpp logs.

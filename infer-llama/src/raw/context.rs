@@ -4,7 +4,12 @@ mod encoder;
 
 pub(crate) use encoder::{Encoder, EncoderParams};
 
-use super::{Adapter, Batch, Fresh, Model, call, callback::on_abort, sampler::Sampler, text};
+use super::{
+    Adapter, Batch, Fresh, Model, call,
+    callback::on_abort,
+    sampler::{Attached, Sampler},
+    text,
+};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::{
     Api,
@@ -36,8 +41,8 @@ pub(crate) struct Context {
     /// Those that it may have set, all of `model`: freed after the context.
     pub(super) adapters: Vec<Arc<Adapter>>,
     /// Sequence → what is attached to it: freed after the context.
-    pub(super) samplers: Vec<Option<Sampler>>,
-    /// Samplers that may be attached still, since letting go of them failed.
+    pub(super) samplers: Vec<Attached>,
+    /// Samplers that may be attached still, since a call that would have told did not come to its end.
     pub(super) kept: Vec<Sampler>,
     /// Freed after the context, as `llama_door.h` asks.
     pub(super) model: Arc<Model>,
@@ -224,7 +229,7 @@ impl Context {
         };
         // 0 has the library take the other.
         context.shape = context.ask_shape(if raw.n_outputs_max == 0 { raw.n_batch } else { raw.n_outputs_max })?;
-        context.samplers.resize_with(context.shape.sequences as usize, || None);
+        context.samplers.resize_with(context.shape.sequences as usize, || Attached::Nothing);
         if threads > 1 {
             context.attach_threads(threads)?;
         }

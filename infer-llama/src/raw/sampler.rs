@@ -3,7 +3,10 @@
 use super::{Context, Fresh, call};
 use infer_core::{Error, ErrorKind, Result};
 use infer_sys::llama::{Api, bindings::infer_llama_sampler};
-use std::ptr::{self, NonNull};
+use std::{
+    mem,
+    ptr::{self, NonNull},
+};
 
 /// What a draw looks like in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,31 @@ impl Sampler {
     }
 }
 
+/// What a sequence of a context has.
+pub(super) enum Attached {
+    Nothing,
+    This(Sampler),
+    /// Something that is kept, or nothing: a call did not come to its end.
+    Unknown,
+}
+
+impl Attached {
+    fn is(&self, shape: Option<DrawShape>) -> bool {
+        match self {
+            Self::Nothing => shape.is_none(),
+            Self::This(sampler) => shape == Some(sampler.shape),
+            Self::Unknown => false,
+        }
+    }
+
+    fn into_sampler(self) -> Option<Sampler> {
+        match self {
+            Self::This(sampler) => Some(sampler),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
 impl Drop for Sampler {
     fn drop(&mut self) {
         // SAFETY: the pointer came from `sampler_new` and is freed once, here. The context it was attached to is gone or has let go of it:
@@ -74,35 +102,31 @@ impl Context {
     pub(crate) fn set_draw(&mut self, sequence: u32, shape: Option<DrawShape>) -> Result<()> {
         let id = self.sequence(sequence)?;
         let at = sequence as usize;
-        if self.samplers[at].as_ref().map(|sampler| sampler.shape) == shape {
+        if self.samplers[at].is(shape) {
             return Ok(());
         }
         self.forget_rows();
         let (api, context) = (self.model.door.api, self.ptr.as_ptr());
         let new = shape.map(|shape| Sampler::new(api, shape)).transpose()?;
         let pointer = new.as_ref().map_or(ptr::null_mut(), |sampler| sampler.ptr.as_ptr());
-        let outcome = call("attach a sampler", |error|
+        // Whichever of the two the context has afterwards must live, also when the call fails or a subscriber panics in it.
+        let before = self.kept.len();
+        let old = mem::replace(&mut self.samplers[at], Attached::Unknown);
+        self.kept.extend(old.into_sampler());
+        self.kept.extend(new);
+        call("attach a sampler", |error|
             // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the sampler is new or NULL, and lives
             // until the context is gone or has let go of it.
-            unsafe { api.sampler_attach(context, id, pointer, error) });
-        if outcome.is_ok() {
-            self.samplers[at] = new;
-            return Ok(());
-        }
-        // Whichever of the two it has now, if any, must live until it has none.
-        let before = self.kept.len();
-        let old = self.samplers[at].take();
-        self.kept.extend(old.into_iter().chain(new));
-        call("detach a sampler", |error|
-            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; NULL detaches.
-            unsafe { api.sampler_attach(context, id, ptr::null_mut(), error) })?;
+            unsafe { api.sampler_attach(context, id, pointer, error) })?;
+        let new = if shape.is_some() { self.kept.pop() } else { None };
+        self.samplers[at] = new.map_or(Attached::Nothing, Attached::This);
         self.kept.truncate(before);
-        outcome
+        Ok(())
     }
 
     /// Whether the tokens of a sequence are drawn in the graph.
     pub(crate) fn is_drawn(&self, sequence: u32) -> bool {
-        self.samplers.get(sequence as usize).is_some_and(Option::is_some)
+        matches!(self.samplers.get(sequence as usize), Some(Attached::This(_)))
     }
 
     /// What the next draw of a sequence uses.
@@ -111,7 +135,7 @@ impl Context {
     /// [`InvalidInput`](ErrorKind::InvalidInput) for a sequence whose tokens are not drawn in the graph.
     pub(crate) fn set_draw_inputs(&mut self, sequence: u32, inputs: DrawInputs) -> Result<()> {
         self.forget_rows();
-        let Some(sampler) = self.samplers.get(sequence as usize).and_then(Option::as_ref) else {
+        let Some(Attached::This(sampler)) = self.samplers.get(sequence as usize) else {
             return Err(Error::invalid_input(format!("tokens of sequence {sequence} are not drawn in the graph")));
         };
         let DrawInputs { uniform, scale, least, top_k } = inputs;

@@ -68,6 +68,7 @@ pub(super) fn can_draw(model: &Model, context: &mut raw::Context, vocab: usize) 
         match context.set_draw(0, shape) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
                 tracing::warn!("tokens of {} are drawn on the host: {error}", model.info().description);
+                context.set_draw(0, None)?;
                 return Ok(false);
             }
             outcome => outcome?,

@@ -168,6 +168,7 @@ impl Plan {
             shape: Shape {
                 cells: cells.into(),
                 sequences: sequences as u64,
+                rows: if options.device_sampling { 4 } else { 1 },
                 outputs: outputs as u64,
                 micro_batch: micro_batch as u64,
                 kv_bytes_of_32: (convert::kv_bytes_of_32(options.keys), convert::kv_bytes_of_32(options.values)),
