@@ -5,6 +5,7 @@
 //! - [`greedy`]: runs of greedy decoding, and when two of them agree;
 //! - [`peer`]: the same in C, over the same object;
 //! - [`prompts`]: what is decoded;
+//! - [`samplers`]: what llama.cpp's own samplers leave of a row of logits;
 //! - [`trace`]: what a session computed, and when two runs agree;
 //! - [`heap`]: what a piece of code asks the allocator for.
 #![deny(unsafe_code)]
@@ -16,6 +17,7 @@ pub mod peer;
 pub mod prompts;
 #[allow(unsafe_code, reason = "a global allocator that counts, and llama.cpp's own detokeniser to compare with")]
 mod raw;
+pub mod samplers;
 pub mod trace;
 
 pub use raw::{

@@ -1,4 +1,4 @@
-//! The C program of `benches/peers`, over the very object that the Rust crates link.
+//! The C programs of `benches/peers`: what llama.cpp itself makes of the same input.
 
 use crate::greedy::{self, Settings};
 use build_support::{
@@ -14,36 +14,47 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
-/// Greedy decoding in C.
+/// A program that goes with what made it.
 #[derive(Debug)]
-pub struct Greedy {
-    program: PathBuf,
+pub(crate) struct Program(pub(crate) PathBuf);
+
+/// What a program is linked with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Over {
+    /// The very object that the Rust crates link: all it shows is the door.
+    Door,
+    /// llama.cpp's archives, of which that object is made: everything it has.
+    Archives,
 }
 
-impl Greedy {
-    /// Compiles the program into `folder`, which takes a second or two.
-    ///
-    /// # Errors
-    /// There is no build of llama.cpp in the cache, no source tree with its headers, or no C compiler: says which.
-    pub fn build(folder: &Path) -> Result<Self, String> {
+impl Program {
+    /// Compiles `benches/peers/{name}.c` into `folder`, which takes a second or two.
+    pub(crate) fn build(name: &str, over: Over, folder: &Path) -> Result<Self, String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let env = Env::from_process();
         let (target, variant) = (Target::host(), Variant::from_env(&env).map_err(text)?);
         let llama = Llama::look(&env, Wanted { link: true, variant }, target.clone(), None).map_err(text)?;
-        let library = present(llama.folder().map_err(text)?.join("libinfer_llama.a"))?;
+        let libraries = match over {
+            Over::Door => vec![present(llama.folder().map_err(text)?.join("libinfer_llama.a"))?],
+            Over::Archives => archives(&present(llama.archives_folder().map_err(text)?)?)?,
+        };
         let (cache, pin) = (Cache::from_env(&env).map_err(text)?, Pin::named("llama").map_err(text)?);
         let headers = present(cache.source(&tree::name(&pin, variant)))?;
-        let program = folder.join(format!("greedy-{}", std::process::id()));
+        // Tests of one process run at once.
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let program = folder.join(format!("{name}-{}-{number}", std::process::id()));
 
         let mut cc = Command::new(env.value(build_support::env::CC).unwrap_or("cc".as_ref()));
         cc.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
         for folder in [root.join("build-support/shim"), headers.join("include"), headers.join("ggml/include")] {
             cc.arg("-I").arg(folder);
         }
-        cc.arg(root.join("benches/peers/greedy.c")).arg(library);
+        cc.arg(root.join(format!("benches/peers/{name}.c"))).args(libraries);
         for link in variant.links(&target, None) {
             match link {
                 Link::Library(name) => cc.arg(format!("-l{name}")),
@@ -54,7 +65,36 @@ impl Greedy {
         if !output.status.success() {
             return Err(format!("{cc:?}\n{}", String::from_utf8_lossy(&output.stderr)));
         }
-        Ok(Self { program })
+        Ok(Self(program))
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that stays behind lies in the build folder, where it harms nobody.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// llama.cpp's archives, twice: whichever needs another, that one comes after it.
+fn archives(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = folder.read_dir().and_then(Iterator::collect::<Result<Vec<_>, _>>).map_err(text)?;
+    let is_archive = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "a");
+    let once: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).filter(is_archive).collect();
+    Ok([&once[..], &once].concat())
+}
+
+/// Greedy decoding in C.
+#[derive(Debug)]
+pub struct Greedy(Program);
+
+impl Greedy {
+    /// Compiles the program into `folder`, which takes a second or two.
+    ///
+    /// # Errors
+    /// There is no build of llama.cpp in the cache, no source tree with its headers, or no C compiler: says which.
+    pub fn build(folder: &Path) -> Result<Self, String> {
+        Program::build("greedy", Over::Door, folder).map(Self)
     }
 
     /// Decodes each prompt from an empty context: the whole prompt in one pass, then token by token.
@@ -72,14 +112,14 @@ impl Greedy {
             input.extend_from_slice(prompt.as_ref().as_bytes());
             input.push(0);
         }
-        let mut child = Command::new(&self.program)
+        let mut child = Command::new(&self.0.0)
             .arg(model)
             .args([settings.threads, settings.context, settings.count].map(|number| number.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+            .map_err(|error| format!("{}: {error}", self.0.0.display()))?;
         let mut stdin = child.stdin.take().expect("piped");
         let writer = thread::spawn(move || stdin.write_all(&input));
         let output = child.wait_with_output().map_err(text)?;
@@ -94,17 +134,10 @@ impl Greedy {
     }
 }
 
-impl Drop for Greedy {
-    fn drop(&mut self) {
-        // One that stays behind lies in the build folder, where it harms nobody.
-        let _ = std::fs::remove_file(&self.program);
-    }
-}
-
 fn present(path: PathBuf) -> Result<PathBuf, String> {
     if path.exists() { Ok(path) } else { Err(format!("{} is not there; run: cargo xtask setup", path.display())) }
 }
 
-fn text(error: impl Display) -> String {
+pub(crate) fn text(error: impl Display) -> String {
     error.to_string()
 }
