@@ -151,6 +151,34 @@ fn layers_go_where_they_are_sent() {
     assert!(error.to_string().contains("does not support split buffers"), "{error}");
 }
 
+#[test]
+#[ignore = "cargo xtask vulkan"]
+fn memory_is_told_for_each_device() {
+    let llama = vulkan();
+    let device = device(&llama);
+    let model_options = ModelOptions::new().with_devices([&device]);
+    let options = llama::SessionOptions::new().with_context(256).with_threads(2);
+    let model = llama::Model::open_with(&llama, path(), &model_options).unwrap();
+    let measured = model.session(&options).unwrap().memory().unwrap();
+    println!("{measured:#?}");
+    let of = |name: &str| measured.buffers.iter().find(|buffer| buffer.name == name);
+    let there = of(&device).unwrap_or_else(|| panic!("nothing on {device}"));
+    assert!(!there.is_host && there.model > 50_000_000 && there.compute > 0, "{there:?}");
+    // 30 layers of 3 key/value heads of 64 numbers, twice 2 bytes each.
+    assert_eq!((there.context, measured.context()), (256 * 30 * 3 * 64 * 2 * 2, there.context));
+
+    let expected = llama::estimate(&llama, path(), &model_options, &options).unwrap();
+    let there_expected = expected.buffers.iter().find(|buffer| buffer.name == device).unwrap();
+    assert_eq!(there_expected.context, there.context);
+    let off = there_expected.model.abs_diff(there.model);
+    assert!(
+        off < there.model / 20,
+        "{} bytes of weights were expected, and there are {}",
+        there_expected.model,
+        there.model
+    );
+}
+
 /// Only the processor looks at an interrupt. It has a part in every micro-batch, the embedding of its tokens, so that a pass stops before
 /// the next of these.
 #[test]

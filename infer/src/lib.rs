@@ -98,6 +98,8 @@ mod topics {
     struct Readme;
     #[doc = include_str!("../../docs/threads.md")]
     struct Threads;
+    #[doc = include_str!("../../docs/linking.md")]
+    struct Linking;
     #[doc = include_str!("../../docs/errors.md")]
     struct Errors;
 }
