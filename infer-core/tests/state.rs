@@ -127,6 +127,25 @@ fn what_is_no_state_or_of_another_version_is_named() {
     assert_eq!(Reader::new(&mut bytes, 99).unwrap_err().kind(), ErrorKind::ContextFull);
 }
 
+/// With checksums that are right: what a fuzzer finds as soon as it may seal what it changed.
+#[test]
+fn a_description_has_one_form_only() {
+    let mut state = saved(PAYLOAD);
+    let described = u32::from_le_bytes(state[12..16].try_into().unwrap()) as usize;
+    let flag = 36 + described - "pirate".len() - 2 - 1;
+    assert_eq!(state[flag], 1);
+    let end = start(&state) - 8;
+    let begin = u64::from_le_bytes(state[28..36].try_into().unwrap());
+    for (value, refused) in [(0, true), (1, false), (2, true)] {
+        state[flag] = value;
+        let sum = twox_hash::XxHash3_64::oneshot_with_seed(begin, &state[36..end]);
+        state[end..end + 8].copy_from_slice(&sum.to_le_bytes());
+        let mut bytes = &state[..];
+        let outcome = Reader::new(&mut bytes, 1000).map(|reader| reader.header().adapter.clone());
+        assert_eq!(outcome.is_err(), refused, "{value}: {outcome:?}");
+    }
+}
+
 #[test]
 fn a_header_says_what_does_not_fit() {
     let here = header();

@@ -134,7 +134,11 @@ impl Header {
         }
         let [has_adapter] = take(bytes)?;
         let adapter = take_text(bytes)?;
-        header.adapter = (has_adapter == 1).then_some(adapter);
+        header.adapter = match has_adapter {
+            0 if adapter.is_empty() => None,
+            1 => Some(adapter),
+            _ => return Err(damaged("its adapter is neither there nor missing")),
+        };
         if bytes.is_empty() { Ok(header) } else { Err(damaged("its description is longer than it should be")) }
     }
 }
