@@ -11,11 +11,14 @@ use crate::error::{At, Error, Result};
 use crate::pins::Pin;
 use crate::tiny;
 
-/// Every fixture that is fetched and is a model file, by its pin's name.
-pub const MODELS: &[&str] = &["smollm2"];
+/// Every fixture that is fetched and is, or becomes, a model file, by its pin's name.
+pub const MODELS: &[&str] = &["smollm2", "minilm"];
 
-/// The file of the model called `name` in the cache: `smollm2` is SmolLM2-135M-Instruct, Q4_1; those in [`tiny::ALL`] are made
-/// when they are not there.
+/// The file that is made of what `minilm` brings.
+pub const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
+
+/// The file of the model called `name` in the cache: `smollm2` is SmolLM2-135M-Instruct, Q4_1, and `minilm` all-MiniLM-L6-v2,
+/// F32; those in [`tiny::ALL`] are made when they are not there.
 ///
 /// # Errors
 /// There is no such model, it is not in the cache yet, or a tiny one cannot be made.
@@ -28,7 +31,7 @@ pub fn model(name: &str) -> Result<PathBuf> {
         return Err(Error::new(format!("there is no model called \"{name}\"; there are: {}", names().join(", "))));
     }
     let pin = Pin::named(name)?;
-    let file = pin.parts.first().map_or("", String::as_str);
+    let file = if name == "minilm" { MINILM } else { pin.parts.first().map_or("", String::as_str) };
     present(folder(&cache?, &pin).join(file), name)
 }
 

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed_and_holds_what_the_code_asks_for() {
-        for name in ["llama", "vocabularies", "smollm2", "cmake", "ninja", "libclang"] {
+        for name in ["llama", "vocabularies", "smollm2", "minilm", "cmake", "ninja", "libclang"] {
             let pin = Pin::named(name).unwrap();
             assert!(!pin.parts.is_empty(), "{name}");
             pin.file_for("linux", "x86_64").unwrap();

@@ -76,6 +76,21 @@ pub fn fixture(name: &str, env: &Env, progress: &mut dyn Progress) -> Result<Ins
     take(&pin, &pin.parts, &fixtures::folder(&cache, &pin), env, progress, |_| Ok(()))
 }
 
+/// Brings a fixture into the cache that `make` makes of the parts that were fetched, in the folder it is given, and returns that
+/// folder.
+///
+/// # Errors
+/// It could not be fetched, or what `make` returned.
+pub fn made_fixture(
+    name: &str,
+    env: &Env,
+    progress: &mut dyn Progress,
+    make: impl FnOnce(&Path) -> Result<()>,
+) -> Result<Installed> {
+    let (cache, pin) = (Cache::from_env(env)?, Pin::named(name)?);
+    take(&pin, &pin.parts, &fixtures::folder(&cache, &pin), env, progress, make)
+}
+
 /// Upstream's own programs, built from the same source with the same patches and flags: the other side of comparisons.
 /// Returns their folder.
 ///

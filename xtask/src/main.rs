@@ -9,6 +9,7 @@ mod check;
 mod demo;
 mod downstream;
 mod fuzz;
+mod minilm;
 mod model;
 mod nightly;
 mod package;

@@ -5,11 +5,11 @@ use std::time::Instant;
 use build_support::cache::Installed;
 use build_support::choose::Variant;
 use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, LLAMA_VARIANT, NAMES};
-use build_support::{Host, fixtures, setup};
+use build_support::{Host, setup};
 use clap::ValueEnum;
 
-use crate::Result;
 use crate::terminal::Terminal;
+use crate::{Result, model};
 
 /// Bring what is missing into the native cache: tools, llama.cpp, the model, the tokenizer vectors.
 ///
@@ -32,6 +32,8 @@ pub(crate) enum Thing {
     Llama,
     /// SmolLM2-135M-Instruct, Q4_1: the model of the demo and the tests.
     Smollm2,
+    /// all-MiniLM-L6-v2, converted to GGUF: the encoder of the tests.
+    Minilm,
     /// llama.cpp's tokenizer vectors.
     Vocabularies,
     /// The patched source alone.
@@ -41,7 +43,7 @@ pub(crate) enum Thing {
 }
 
 /// What the tests need. The source among it even where the build is there: a program of theirs includes its headers.
-pub(crate) const ALL: &[Thing] = &[Thing::Smollm2, Thing::Vocabularies, Thing::Source, Thing::Llama];
+pub(crate) const ALL: &[Thing] = &[Thing::Smollm2, Thing::Minilm, Thing::Vocabularies, Thing::Source, Thing::Llama];
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let things = if arguments.only.is_empty() { ALL } else { &arguments.only };
@@ -73,7 +75,8 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
         }
         let Installed { fresh: made, .. } = match thing {
             Thing::Llama => setup::llama(host, env, &mut terminal)?,
-            Thing::Smollm2 => setup::fixture(fixtures::MODELS[0], env, &mut terminal)?,
+            Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?,
+            Thing::Minilm => model::bring("minilm", env, &mut terminal)?,
             Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?,
             Thing::Source => setup::source(env, &mut terminal)?,
             Thing::Libclang => setup::tool("libclang", env, &mut terminal)?,
