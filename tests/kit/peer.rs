@@ -67,6 +67,36 @@ impl Program {
         }
         Ok(Self(program))
     }
+
+    /// Runs it on a model, with numbers for arguments and texts on stdin. The lines it prints, one a text.
+    fn run<P: AsRef<str>>(&self, model: &Path, numbers: &[usize], texts: &[P]) -> Result<Vec<String>, String> {
+        let mut input = Vec::new();
+        for text in texts {
+            input.extend_from_slice(text.as_ref().as_bytes());
+            input.push(0);
+        }
+        let mut child = Command::new(&self.0)
+            .arg(model)
+            .args(numbers.iter().map(usize::to_string))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.0.display()))?;
+        let mut stdin = child.stdin.take().expect("piped");
+        let writer = thread::spawn(move || stdin.write_all(&input));
+        let output = child.wait_with_output().map_err(text)?;
+        let written = writer.join().expect("the writer does not panic");
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        written.map_err(text)?;
+        let lines: Vec<String> = String::from_utf8(output.stdout).map_err(text)?.lines().map(str::to_owned).collect();
+        match lines.len() == texts.len() {
+            true => Ok(lines),
+            false => Err(format!("{} lines for {} texts", lines.len(), texts.len())),
+        }
+    }
 }
 
 impl Drop for Program {
@@ -107,30 +137,40 @@ impl Greedy {
         settings: Settings,
         prompts: &[P],
     ) -> Result<Vec<greedy::Run>, String> {
-        let mut input = Vec::new();
-        for prompt in prompts {
-            input.extend_from_slice(prompt.as_ref().as_bytes());
-            input.push(0);
-        }
-        let mut child = Command::new(&self.0.0)
-            .arg(model)
-            .args([settings.threads, settings.context, settings.count].map(|number| number.to_string()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", self.0.0.display()))?;
-        let mut stdin = child.stdin.take().expect("piped");
-        let writer = thread::spawn(move || stdin.write_all(&input));
-        let output = child.wait_with_output().map_err(text)?;
-        let written = writer.join().expect("the writer does not panic");
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-        }
-        written.map_err(text)?;
-        let lines = String::from_utf8(output.stdout).map_err(text)?;
-        let runs: Vec<greedy::Run> = lines.lines().map(str::parse).collect::<Result<_, _>>()?;
-        if runs.len() == prompts.len() { Ok(runs) } else { Err(format!("{} runs of {}", runs.len(), prompts.len())) }
+        let numbers = [settings.threads, settings.context, settings.count];
+        self.0.run(model, &numbers, prompts)?.iter().map(|line| line.parse()).collect()
+    }
+}
+
+/// The work of llama.cpp's program `llama-embedding` in C.
+#[derive(Debug)]
+pub struct Embed(Program);
+
+impl Embed {
+    /// Compiles the program into `folder`, which takes a second or two.
+    ///
+    /// # Errors
+    /// Those of [`Greedy::build`].
+    pub fn build(folder: &Path) -> Result<Self, String> {
+        Program::build("embed", Over::Door, folder).map(Self)
+    }
+
+    /// The vector of each text, of length 1, pooled as llama.cpp's number says; computed with so many threads in passes of up to
+    /// `tokens` tokens.
+    ///
+    /// # Errors
+    /// The program cannot be run, or says why it failed.
+    pub fn run<P: AsRef<str>>(
+        &self,
+        model: &Path,
+        threads: usize,
+        tokens: usize,
+        pooling: usize,
+        texts: &[P],
+    ) -> Result<Vec<Vec<f32>>, String> {
+        let number = |word: &str| word.parse::<f32>().map_err(|error| format!("{word:?}: {error}"));
+        let lines = self.0.run(model, &[threads, tokens, pooling], texts)?;
+        lines.iter().map(|line| line.split_whitespace().map(number).collect()).collect()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::setup::{self, Thing};
 use crate::workspace::{cargo, run as run_command};
 
 /// Every bench, by the name of its file in benches/.
-const ALL: &[&str] = &["greedy", "templates", "layers", "memory", "llama", "draws", "soak"];
+const ALL: &[&str] = &["greedy", "templates", "layers", "memory", "llama", "draws", "embeddings", "soak"];
 
 /// Set up what is missing, measure, and compare with the bars. Progress and tables go to stderr, a line of JSON for each figure
 /// to stdout.
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
-    setup::ensure(host, &[Thing::Smollm2, Thing::Llama])?;
+    setup::ensure(host, &[Thing::Smollm2, Thing::Minilm, Thing::Llama])?;
     let names: Vec<&str> = match &arguments.names[..] {
         [] => ALL.to_vec(),
         names => names.iter().map(String::as_str).collect(),

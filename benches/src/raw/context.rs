@@ -9,14 +9,14 @@ use std::{ffi::CStr, marker::PhantomData, ptr};
 /// A context on the table, with one sequence: the arrays of a batch are filled, `llama_decode` is called, the row is read.
 #[derive(Debug)]
 pub struct Context<'m> {
-    api: Api,
-    context: *mut llama_context,
+    pub(super) api: Api,
+    pub(super) context: *mut llama_context,
     pool: Option<*mut ggml_threadpool>,
-    tokens: Vec<i32>,
-    positions: Vec<i32>,
-    sequence_counts: Vec<i32>,
-    sequences: Vec<*mut i32>,
-    wanted: Vec<i8>,
+    pub(super) tokens: Vec<i32>,
+    pub(super) positions: Vec<i32>,
+    pub(super) sequence_counts: Vec<i32>,
+    pub(super) sequences: Vec<*mut i32>,
+    pub(super) wanted: Vec<i8>,
     len: usize,
     /// The model lives at least as long.
     model: PhantomData<&'m ()>,
@@ -155,7 +155,7 @@ pub fn argmax(logits: &[f32]) -> Token {
     Token(best as u32)
 }
 
-fn check(call: &str, status: i32, error: &infer_llama_error) {
+pub(super) fn check(call: &str, status: i32, error: &infer_llama_error) {
     if status != 0 {
         // SAFETY: the door ends the message with a NUL, and so does the default, which is all zeros.
         let message = unsafe { CStr::from_ptr(error.message.as_ptr()) };

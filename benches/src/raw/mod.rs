@@ -1,6 +1,7 @@
 //! The other side of the comparison: the same passes straight on the table, as a C program would make them.
 
 mod context;
+mod embed;
 mod spy;
 
 pub use context::{Context, argmax};
