@@ -43,11 +43,12 @@ fn main() -> ExitCode {
 
     steady(&mut run, &model, &texts);
     // One pass, which is the same on all sides; and many, into which we put the texts in another order.
-    let (mut tokens, one) = (0, |text: &&Vec<Token>| {
+    let mut tokens = 0;
+    let fits = |text: &&Vec<Token>| {
         tokens += text.len();
         tokens <= TOKENS
-    });
-    let one: Vec<Vec<Token>> = texts.iter().take_while(one).cloned().collect();
+    };
+    let one: Vec<Vec<Token>> = texts.iter().take_while(fits).cloned().collect();
     measure(&mut run, spy, &model, ["embeddings/pass", "embeddings/pass/time"], &one, 40);
     measure(&mut run, spy, &model, ["embeddings/job", "embeddings/job/time"], &texts, 4);
     run.finish()

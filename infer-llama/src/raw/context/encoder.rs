@@ -17,7 +17,8 @@ pub(crate) struct Encoder {
     context: Context,
     /// Numbers in a row.
     width: usize,
-    /// Whether the model has an encoder beside its decoder's place, which is then what a pass runs through.
+    /// Whether a pass goes through the library's encoder: where there is one, and where there are no cells, for which its decoder
+    /// would only log that it calls the encoder.
     encodes: bool,
 }
 
@@ -50,7 +51,8 @@ impl Encoder {
         raw.pooling_type = pooling_type(params.pooling);
         let context = Context::make(model, raw, params.threads, Vec::new(), stop)?;
         let width = if params.pooling == Pooling::Rank { facts.class_outputs } else { facts.width };
-        Ok(Self { context, width, encodes: facts.has_encoder })
+        let encodes = facts.has_encoder || !context.shape.has_memory;
+        Ok(Self { context, width, encodes })
     }
 
     /// Numbers in a row.
