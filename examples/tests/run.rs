@@ -62,3 +62,17 @@ fn a_text_is_another_one_with_an_adapter() {
     assert_ne!(bare, tuned);
     assert_eq!(lines("0"), [bare.clone(), bare.clone()]);
 }
+
+#[test]
+fn a_question_finds_the_sentence_that_answers_it() {
+    let model = build_support::fixtures::model("minilm").expect("`cargo xtask setup --only minilm` brings it");
+    for (question, answer) in [
+        ("When is the boat going?", "The ferry leaves the old harbour at nine."),
+        ("Which fruit is in season?", "Pears ripen in September."),
+        ("Can I bring my bike?", "Bicycles travel free of charge, dogs do not."),
+    ] {
+        let (stdout, _) = run_with(env!("CARGO_BIN_EXE_embed"), &model, &[question]);
+        let best = stdout.lines().next().unwrap();
+        assert!(best.ends_with(answer), "{question}\n{stdout}");
+    }
+}

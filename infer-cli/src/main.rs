@@ -5,6 +5,7 @@ mod args;
 mod cost;
 mod ctrl_c;
 mod devices;
+mod embed;
 mod failure;
 mod generate;
 mod inspect;
@@ -42,6 +43,9 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Generate(Box<generate::Generate>),
+    Embed(embed::Embed),
+    Rerank(embed::Rerank),
+    Classify(embed::Classify),
     Tokenize(tokenize::Tokenize),
     Inspect(inspect::Inspect),
     Cost(cost::Cost),
@@ -62,6 +66,9 @@ fn run(host: &Host, cli: &Cli) -> Result<(), Failure> {
     log::init(cli.verbose)?;
     match &cli.command {
         Command::Generate(command) => command.run(),
+        Command::Embed(command) => command.run(),
+        Command::Rerank(command) => command.run(),
+        Command::Classify(command) => command.run(),
         Command::Tokenize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Cost(command) => command.run(),

@@ -35,6 +35,7 @@
 //! | [`Outputs`] | what the last pass brought, borrowed from the session: drawn tokens, logits, hidden states |
 //! | [`Sampling`] | how a token is drawn, as plain data; seeded, the same draws after a fork, a cut or a rebuild |
 //! | [`Tokenizer`], [`Detokenizer`] | text to tokens and back, never half a character |
+//! | [`Encoder`], [`Pooling`] | texts to vectors or scores: embeddings, classification, reranking; many texts a pass |
 //! | [`Request`], [`Generator`] | a text to be made, and one that is being made on a session |
 //! | [`Interrupt`] | stops a running pass from any thread |
 //! | [`Error`], [`ErrorKind`] | what went wrong, and what a caller can do about it |
@@ -43,6 +44,7 @@
 //!
 //! - **A text.** [`open`], [`Generator`]: the example above. [`ModelSource`] has the choices of opening.
 //! - **A conversation.** [`chat_template`] renders it, and [`Generator::generate`] computes only what is new of it.
+//! - **Embeddings.** [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
 //!
