@@ -5,11 +5,12 @@ use crate::{
     ctrl_c,
     failure::Failure,
     output,
+    sampling::SamplingArgs,
 };
 use clap::builder::NonEmptyStringValueParser;
 use infer::{
-    AdapterSource, Completion, FinishReason, Generation, Generator, Model, Request, Sampling, SessionOptions, Special,
-    Token,
+    AdapterSource, Completion, FinishReason, Generation, Generator, Model, Request, Sampled, Sampling, SessionOptions,
+    Special, Token,
     chat::{Message, RenderOptions},
 };
 use serde::Serialize;
@@ -72,66 +73,12 @@ pub(crate) struct Generate {
     #[arg(long)]
     json: bool,
 
+    /// With --json: the log-probability of each token, and the N most probable ones at its place.
+    #[arg(long, value_name = "N", requires = "json")]
+    logprobs: Option<usize>,
+
     #[command(flatten)]
     sampling: SamplingArgs,
-}
-
-#[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Sampling")]
-struct SamplingArgs {
-    /// 0 takes the most probable token; higher is more random.
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
-    temperature: f32,
-
-    /// The same seed gives the same text.
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
-
-    /// Draw among the K most probable tokens; 0 is all.
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    top_k: usize,
-
-    /// Draw among the most probable tokens that together have this probability.
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    top_p: f32,
-
-    /// Draw among tokens at least this probable in proportion to the most probable one.
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
-    min_p: f32,
-
-    /// Makes tokens of the last --penalty-window less probable; 1 is off.
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
-    repetition_penalty: f32,
-
-    /// The same, by how often they occurred; 0 is off.
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
-    frequency_penalty: f32,
-
-    /// The same, whether they occurred; 0 is off.
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
-    presence_penalty: f32,
-
-    /// How many of the last tokens the penalties look at.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    penalty_window: usize,
-}
-
-impl SamplingArgs {
-    fn sampling(&self) -> Result<Sampling, Failure> {
-        let sampling = Sampling::default()
-            .with_temperature(self.temperature)
-            .with_seed(self.seed)
-            .with_top_k(self.top_k)
-            .with_top_p(self.top_p)
-            .with_min_p(self.min_p)
-            .with_repetition_penalty(self.repetition_penalty)
-            .with_frequency_penalty(self.frequency_penalty)
-            .with_presence_penalty(self.presence_penalty)
-            .with_penalty_window(self.penalty_window);
-        // No token is named in them, so no vocabulary is needed to tell, and no model has to be loaded first.
-        sampling.validate(0).map_err(|error| Failure::Usage(error.to_string()))?;
-        Ok(sampling)
-    }
 }
 
 /// What `--json` prints.
@@ -139,6 +86,8 @@ impl SamplingArgs {
 struct Report {
     text: String,
     tokens: Vec<Token>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<Vec<Place>>,
     prompt_tokens: usize,
     finish_reason: &'static str,
     load_s: f64,
@@ -146,10 +95,18 @@ struct Report {
     decode_s: f64,
 }
 
+/// A token that was drawn, and what else might have been.
+#[derive(Serialize)]
+struct Place {
+    #[serde(flatten)]
+    drawn: Sampled,
+    top: Vec<Sampled>,
+}
+
 impl Generate {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         // What can be wrong without the model is found before it is loaded.
-        let sampling = self.sampling.sampling()?;
+        let sampling = self.sampling.sampling()?.with_logprobs(self.logprobs.unwrap_or(0));
         let text = self.prompt_text()?;
 
         let begun = Instant::now();
@@ -157,12 +114,13 @@ impl Generate {
         let prompt = self.encode(&*model, &text)?;
         let mut session = model.session(&self.session_options(model.info().context, prompt.len()))?;
         let load = begun.elapsed();
+        let sampling = self.sampling.with_breakers(sampling, &*model.tokenizer())?;
         ctrl_c::raises(session.interrupt())?;
 
         let mut generator = Generator::new(model.tokenizer());
         let generation = generator.generate(&mut session, &self.request(prompt, sampling))?;
         if self.json {
-            return report(generation.complete()?, load);
+            return report(generation.complete()?, self.logprobs.is_some(), load);
         }
         stream(generation, load)
     }
@@ -238,31 +196,12 @@ fn adapter(text: &str) -> Result<AdapterSource, String> {
     Ok(AdapterSource::new(path, path).with_scale(scale))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_adapter_may_have_a_scale() {
-        for (text, path, scale) in [
-            ("a.gguf", "a.gguf", 1.0),
-            ("a.gguf:0.5", "a.gguf", 0.5),
-            ("a.gguf:-1", "a.gguf", -1.0),
-            (r"C:\a.gguf", r"C:\a.gguf", 1.0),
-            ("a:b.gguf:2", "a:b.gguf", 2.0),
-        ] {
-            assert_eq!(adapter(text), Ok(AdapterSource::new(path, path).with_scale(scale)), "{text}");
-        }
-        for text in ["", ":1", "a.gguf:nan", "a.gguf:inf"] {
-            assert!(adapter(text).is_err(), "{text}");
-        }
-    }
-}
-
-fn report(done: Completion, load: Duration) -> Result<(), Failure> {
+fn report(done: Completion, has_logprobs: bool, load: Duration) -> Result<(), Failure> {
+    let places = || done.tokens.iter().zip(done.top).map(|(&drawn, top)| Place { drawn, top }).collect();
     output::json(&Report {
         text: done.text,
         tokens: done.tokens.iter().map(|sampled| sampled.token).collect(),
+        logprobs: has_logprobs.then(places),
         prompt_tokens: done.stats.prompt_tokens,
         finish_reason: done.finish.as_str(),
         load_s: output::seconds(load),
@@ -288,4 +227,25 @@ fn stream(mut generation: Generation<'_>, load: Duration) -> Result<(), Failure>
         stats.decode_rate(),
     ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adapter_may_have_a_scale() {
+        for (text, path, scale) in [
+            ("a.gguf", "a.gguf", 1.0),
+            ("a.gguf:0.5", "a.gguf", 0.5),
+            ("a.gguf:-1", "a.gguf", -1.0),
+            (r"C:\a.gguf", r"C:\a.gguf", 1.0),
+            ("a:b.gguf:2", "a:b.gguf", 2.0),
+        ] {
+            assert_eq!(adapter(text), Ok(AdapterSource::new(path, path).with_scale(scale)), "{text}");
+        }
+        for text in ["", ":1", "a.gguf:nan", "a.gguf:inf"] {
+            assert!(adapter(text).is_err(), "{text}");
+        }
+    }
 }

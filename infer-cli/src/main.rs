@@ -11,6 +11,7 @@ mod generate;
 mod inspect;
 mod log;
 mod output;
+mod sampling;
 mod setup;
 mod tokenize;
 

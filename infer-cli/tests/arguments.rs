@@ -29,6 +29,13 @@ fn wrong_arguments_are_code_2_and_nothing_on_stdout() {
         (&["generate", "--model", "x", "--prompt", "a", "--temperature", "-1"], "temperature is -1"),
         (&["generate", "--model", "x", "--prompt", "a", "--temperature", "NaN"], "temperature is NaN"),
         (&["generate", "--model", "x", "--prompt", "a", "--top-p", "1.5"], "top_p is 1.5"),
+        (&["generate", "--model", "x", "--prompt", "a", "--typical-p", "-1"], "typical_p is -1"),
+        (&["generate", "--model", "x", "--prompt", "a", "--dry-base", "0.5"], "dry_base is 0.5"),
+        (
+            &["generate", "--model", "x", "--prompt", "a", "--dry-breaker", &"-".repeat(41)],
+            "--dry-breaker has 41 bytes",
+        ),
+        (&["generate", "--model", "x", "--prompt", "a", "--logprobs", "3"], "--json"),
         (&["generate", "--model", "x", "--prompt", "a", "--min-p", "inf"], "min_p is inf"),
         (&["generate", "--model", "x", "--prompt", "a", "--repetition-penalty", "0"], "repetition_penalty is 0"),
         (&["tokenize", "--model", "x", "a", "--ids", "--json"], "cannot be used with"),

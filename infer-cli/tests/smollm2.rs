@@ -65,6 +65,34 @@ fn a_seed_repeats_and_another_one_does_not() {
 }
 
 #[test]
+fn log_probabilities_are_there_where_they_are_asked_for() {
+    let report = generate(&["--prompt", "The capital of France is", "--max-tokens", "3", "--logprobs", "2"]);
+    let (tokens, places) = (report["tokens"].as_array().unwrap(), report["logprobs"].as_array().unwrap());
+    assert_eq!(places.len(), 3);
+    for (token, place) in tokens.iter().zip(places) {
+        let top = place["top"].as_array().unwrap();
+        assert_eq!((&place["token"], &top[0]["token"], top.len()), (token, token, 2), "{report}");
+        let [first, second] = [0, 1].map(|at: usize| top[at]["logprob"].as_f64().unwrap());
+        assert!(place["logprob"].as_f64() == Some(first) && second <= first && first <= 0.0, "{report}");
+    }
+    let none = generate(&["--prompt", "The capital of France is", "--max-tokens", "3", "--logprobs", "0"]);
+    assert_eq!(none["logprobs"][2]["top"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_repetition_is_left_by_dry() {
+    let count = "1 2 3 4 5\n1 2 3 4 5\n1 2 3 4 5\n1 2 3 4";
+    let text = |more: &[&str]| {
+        let report = generate(&[&["--prompt", count, "--max-tokens", "2"], more].concat());
+        report["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text(&[]), " 5");
+    assert_ne!(text(&["--dry-multiplier", "8"]), " 5");
+    // What follows a breaker has no past.
+    assert_eq!(text(&["--dry-multiplier", "8", "--dry-breaker", "4"]), " 5");
+}
+
+#[test]
 fn a_prompt_comes_from_stdin_or_a_file_without_its_last_line_break() {
     let prompt = "One, two, three,";
     let tokens = generate(&["--prompt", prompt, "--max-tokens", "4"])["tokens"].clone();

@@ -194,15 +194,19 @@ impl Generation<'_> {
     /// [`FinishReason`]; [`InvalidInput`](ErrorKind::InvalidInput) where a step has failed before. The tokens so far are in
     /// [`Generator::tokens`].
     pub fn complete(mut self) -> Result<Completion> {
-        let (mut text, mut tokens) = (String::new(), Vec::new());
+        let (mut text, mut tokens, mut top) = (String::new(), Vec::new(), Vec::new());
         for piece in &mut self {
             let piece = piece?;
             text.push_str(&piece.text);
             tokens.extend(piece.tokens);
+            if tokens.len() > top.len() {
+                top.push(piece.top);
+                top.resize(tokens.len(), Vec::new());
+            }
         }
         let failed = || Error::invalid_input("this generation has ended with an error already; begin another one");
         let finish = self.finish_reason().ok_or_else(failed)?;
-        Ok(Completion { text, tokens, finish, stats: self.stats })
+        Ok(Completion { text, tokens, top, finish, stats: self.stats })
     }
 
     fn step(&mut self) -> Result<Piece> {
@@ -247,7 +251,9 @@ impl Generation<'_> {
 
     /// Takes the tokens that entry `row` of the last pass has drawn, up to the one that ends the text.
     fn read(&mut self, row: usize, piece: &mut Piece) -> Result<()> {
-        let sampled = self.session.outputs().sampled(row);
+        let outputs = self.session.outputs();
+        let sampled = outputs.sampled(row);
+        piece.top.extend_from_slice(outputs.top(row));
         if sampled.is_empty() {
             return Err(Error::new(ErrorKind::Runtime, "the session drew no token though one was wanted"));
         }

@@ -10,6 +10,9 @@ pub struct Piece {
     pub text: String,
     /// The tokens that were drawn, the one that ended the text included; none where only held-back text came out.
     pub tokens: Vec<Sampled>,
+    /// The most probable tokens where the first of [`tokens`](Self::tokens) was drawn, the most probable first; as many as
+    /// [`Sampling::logprobs`](crate::Sampling::logprobs) asks.
+    pub top: Vec<Sampled>,
 }
 
 /// Why a generation ended.
@@ -84,6 +87,9 @@ pub struct Completion {
     pub text: String,
     /// The tokens that were drawn.
     pub tokens: Vec<Sampled>,
+    /// One for each of [`tokens`](Self::tokens): the most probable ones at its place, the most probable first; none where a
+    /// token was forced by what came before it, and as many as [`Sampling::logprobs`](crate::Sampling::logprobs) asks.
+    pub top: Vec<Vec<Sampled>>,
     /// Why it ended.
     pub finish: FinishReason,
     /// Counts and times.

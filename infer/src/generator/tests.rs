@@ -64,6 +64,22 @@ fn the_text_is_what_the_model_says_and_ends_where_it_ends() {
 }
 
 #[test]
+fn the_most_probable_tokens_come_with_each_drawn_one() {
+    let script = Script::new().with_line("2 + 2 = ", "4.");
+    let request = ask("2 + 2 = ").with_sampling(Sampling::greedy().with_logprobs(3));
+    let done = complete(script.clone(), &request);
+    assert_eq!(done.top.len(), done.tokens.len());
+    for (drawn, top) in done.tokens.iter().zip(&done.top) {
+        assert_eq!((top.len(), top[0]), (3, *drawn), "greedy, the most probable one is drawn");
+    }
+    let none = complete(script.clone(), &ask("2 + 2 = "));
+    assert_eq!(none.top, vec![Vec::new(); none.tokens.len()]);
+    let (mut session, mut generator) = start(script);
+    let piece = generator.generate(&mut session, &request).unwrap().next().unwrap().unwrap();
+    assert_eq!(piece.top, done.top[0]);
+}
+
+#[test]
 fn a_long_prompt_is_fed_in_chunks_with_the_same_result() {
     let prompt = "a prompt of forty bytes, more or less: ok";
     let script = Script::new().with_line(": ok", " and on");
