@@ -352,7 +352,9 @@ impl Variant {
         match self {
             Self::Cpu => &[("GGML_METAL", "OFF"), ("GGML_BLAS", "OFF")],
             Self::Vulkan => &[("GGML_METAL", "OFF"), ("GGML_BLAS", "OFF"), ("GGML_VULKAN", "ON")],
-            Self::Cuda => &[("GGML_METAL", "OFF"), ("GGML_BLAS", "OFF"), ("GGML_CUDA", "ON")],
+            Self::Cuda => {
+                &[("GGML_METAL", "OFF"), ("GGML_BLAS", "OFF"), ("GGML_CUDA", "ON"), ("GGML_CUDA_NCCL", "OFF")]
+            }
             Self::Metal => &[("GGML_METAL", "ON"), ("GGML_METAL_EMBED_LIBRARY", "ON"), ("GGML_BLAS", "ON")],
         }
     }

@@ -18,6 +18,7 @@ const CACHE: &str = "LOADING_CACHE";
 const VARIANT: &str = "LOADING_VARIANT";
 const PROBE: &str = "LOADING_PROBE";
 const SECONDS: &str = "LOADING_SECONDS";
+const IGNORING: &str = "LOADING_IGNORING";
 
 /// What a child is to load.
 pub(crate) struct Probe {
@@ -48,6 +49,11 @@ impl Probe {
             self.command.env_remove(name);
         }
         self.task("search")
+    }
+
+    /// In a process that ignores the ends of its children.
+    pub(crate) fn ignoring_children(self) -> Self {
+        self.env(IGNORING, "yes")
     }
 
     fn task(self, task: &str) -> Self {
@@ -178,6 +184,10 @@ pub(crate) fn probe() {
     }
     if let Ok(seconds) = std::env::var(SECONDS) {
         options = options.with_probe_time(Duration::from_secs(seconds.parse().unwrap()));
+    }
+    if std::env::var_os(IGNORING).is_some() {
+        // SAFETY: no handler is installed, and no other thread of this process waits for a child.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
     }
     let list = std::env::var(LIST).unwrap_or_default();
     let list: Vec<&str> = list.split('\n').collect();

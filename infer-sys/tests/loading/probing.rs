@@ -68,6 +68,18 @@ fn what_happens_to_the_child_is_told_and_a_good_one_serves_afterwards() {
     }
 }
 
+/// Such a process is not told how a child ended: what the child did not say to its end is bad news all the same.
+#[test]
+fn a_process_that_ignores_its_children_is_told_too() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    let good = Door::default().build(&folder.path().join("good.so"));
+    let bad = Door::default().with("ON_LOAD", "abort()").build(&folder.path().join("bad.so"));
+    let run = Probe::new().paths(&[&bad, &good]).ignoring_children().run();
+    assert_eq!(run.answers(), ["refused", "test"]);
+    run.refuses(&["a child process that tried it ended the process"]);
+}
+
 #[test]
 fn one_that_hangs_is_given_up() {
     let folder = tempfile::tempdir().unwrap();

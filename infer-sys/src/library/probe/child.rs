@@ -38,9 +38,20 @@ pub(super) fn run(program: &Program, path: &Path, file: Option<&File>, patience:
         command.env_clear();
     }
     let mut child = command.spawn().map_err(cannot)?;
-    let answer = child.stdout.take().map(collect);
-    let said = child.stderr.take().map(collect);
-    let ended = wait(&mut child, patience).map_err(cannot)?;
+    let outcome = follow(&mut child, patience);
+    if outcome.is_err() {
+        // It may have ended: then there is nobody to kill, and nobody to wait for.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    outcome.map_err(cannot)
+}
+
+/// Reads what it says until it ends.
+fn follow(child: &mut std::process::Child, patience: Duration) -> std::io::Result<Child> {
+    let answer = child.stdout.take().map(collect).transpose()?;
+    let said = child.stderr.take().map(collect).transpose()?;
+    let ended = wait(child, patience)?;
     let text = |output: Option<mpsc::Receiver<Vec<u8>>>| {
         let bytes = output.and_then(|output| output.recv_timeout(AFTERWARDS).ok()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -52,13 +63,17 @@ pub(super) fn run(program: &Program, path: &Path, file: Option<&File>, patience:
 fn wait(child: &mut std::process::Child, patience: Duration) -> std::io::Result<Option<String>> {
     let begin = Instant::now();
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok((!status.success()).then(|| end(status)));
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok((!status.success()).then(|| end(status))),
+            Ok(None) => {}
+            // Where a process ignores the ends of its children nobody is told how they ended: the answer has to do.
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => return Err(error),
         }
         if begin.elapsed() >= patience {
-            // It may have ended just now: then there is nobody to kill.
+            // It may have ended just now: then there is nobody to kill, and perhaps nobody to wait for.
             let _ = child.kill();
-            child.wait()?;
+            let _ = child.wait();
             return Ok(Some(format!("was not done after {:.1} s", patience.as_secs_f64())));
         }
         thread::sleep(POLL);
@@ -66,9 +81,9 @@ fn wait(child: &mut std::process::Child, patience: Duration) -> std::io::Result<
 }
 
 /// Reads to the end, on a thread of its own, and sends the beginning.
-fn collect(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+fn collect(mut from: impl Read + Send + 'static) -> std::io::Result<mpsc::Receiver<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
+    let read = move || {
         let (mut kept, mut buffer) = (Vec::new(), [0; 4096]);
         while let Ok(n @ 1..) = from.read(&mut buffer) {
             let room = KEPT.saturating_sub(kept.len());
@@ -76,8 +91,9 @@ fn collect(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
         }
         // Nobody may wait any more.
         let _ = send.send(kept);
-    });
-    receive
+    };
+    thread::Builder::new().name("infer-probe".to_owned()).spawn(read)?;
+    Ok(receive)
 }
 
 fn last_lines(text: &str) -> String {
@@ -95,6 +111,16 @@ fn end(status: ExitStatus) -> String {
         },
         None => format!("ended the process ({status})"),
     }
+}
+
+#[cfg(unix)]
+fn is_gone(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ECHILD)
+}
+
+#[cfg(not(unix))]
+fn is_gone(_error: &std::io::Error) -> bool {
+    false
 }
 
 #[cfg(unix)]
