@@ -1,5 +1,9 @@
 //! What can be chosen when a library, a model or a session is opened.
 
+mod kv;
+
+pub use kv::{KvLayout, KvType};
+
 use crate::Adapter;
 use infer_core::{AdapterSource, SessionOptions as CommonOptions};
 
@@ -242,77 +246,6 @@ pub struct LoadedAdapter {
     pub adapter: Adapter,
     /// How strongly it counts: 1 is as it was trained.
     pub scale: f32,
-}
-
-/// How the cells of several sequences lie in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KvLayout {
-    /// Each sequence has its own, for a whole context. Attention of one sequence does not look at the cells of another, so many
-    /// unlike sequences run faster; a fork copies.
-    #[default]
-    Split,
-    /// All sequences share one pool. A fork shares its prefix and costs nothing; a pass that finds no room is
-    /// [`OutOfCells`](infer_core::ErrorKind::OutOfCells).
-    Unified,
-}
-
-/// The number format of keys or values in the cache.
-///
-/// The quantised ones come in blocks of 32 numbers, which the size of a head must be a multiple of; values of them need flash
-/// attention. `docs/kv_layout.md` says what each costs and brings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KvType {
-    /// 32-bit floats.
-    F32,
-    /// 16-bit floats.
-    #[default]
-    F16,
-    /// 16-bit floats with the exponent of 32-bit ones.
-    Bf16,
-    /// 8.5 bits a number.
-    Q8_0,
-    /// 6 bits a number.
-    Q5_1,
-    /// 5.5 bits a number.
-    Q5_0,
-    /// 5 bits a number.
-    Q4_1,
-    /// 4.5 bits a number.
-    Q4_0,
-    /// 4.5 bits a number, spaced as weights are.
-    Iq4Nl,
-}
-
-impl KvType {
-    /// Whether numbers come in blocks with a scale.
-    #[must_use]
-    pub const fn is_quantised(self) -> bool {
-        !matches!(self, Self::F32 | Self::F16 | Self::Bf16)
-    }
-
-    /// The name llama.cpp's own programs have for it, such as `q8_0`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::Q8_0 => "q8_0",
-            Self::Q5_1 => "q5_1",
-            Self::Q5_0 => "q5_0",
-            Self::Q4_1 => "q4_1",
-            Self::Q4_0 => "q4_0",
-            Self::Iq4Nl => "iq4_nl",
-        }
-    }
-}
-
-impl std::fmt::Display for KvType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 impl From<CommonOptions> for SessionOptions {

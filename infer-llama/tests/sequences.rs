@@ -114,6 +114,30 @@ fn positions_that_a_fork_shares_stay_where_they_are() {
     feed(&mut session, &seq, &more);
 }
 
+/// A sliding window of 32: what was restored has only the last positions in those layers, and moves like the others.
+#[test]
+fn positions_move_under_a_sliding_window_too() {
+    let model = model("tiny-gemma3");
+    for layout in LAYOUTS {
+        let mut session = session(&model, &options().with_layout(layout));
+        let seq = open(&mut session);
+        feed(&mut session, &seq, &text(1, 120));
+        let mut state = Vec::new();
+        session.save(&seq, &mut state).unwrap();
+        let restored = session.restore(&mut &state[..]).unwrap();
+        // What is kept before the dropped ones is out of the window, or it is needed and gone.
+        assert_eq!(session.shift(&restored, 50..100).unwrap_err().kind(), ErrorKind::Unsupported, "{layout:?}");
+        assert_eq!(session.truncate(&restored, 60).unwrap_err().kind(), ErrorKind::Unsupported, "{layout:?}");
+        for seq in [&seq, &restored] {
+            session.shift(seq, 10..60).unwrap();
+            assert_eq!(seq.len(), 70);
+        }
+        let more = text(2, 40);
+        let (one, other) = (feed(&mut session, &seq, &more), feed(&mut session, &restored, &more));
+        assert_near(&one, &other, &format!("{layout:?}"));
+    }
+}
+
 #[test]
 fn a_model_that_cannot_move_positions_says_so() {
     for name in ["tiny-mamba", "tiny-lfm2"] {
@@ -283,16 +307,16 @@ fn words(model: &Model, text: &str) -> Vec<Token> {
 }
 
 /// How far the logits of each format are from those of 16-bit floats at most, for keys, values or both: about twice what was seen here.
-/// The logits themselves lie between -20 and 30.
-const FORMATS: [(KvType, f32); 8] = [
-    (KvType::F32, 0.05),
-    (KvType::Bf16, 3.0),
-    (KvType::Q8_0, 2.5),
-    (KvType::Q5_1, 5.0),
-    (KvType::Q5_0, 6.0),
-    (KvType::Q4_1, 6.0),
-    (KvType::Q4_0, 8.0),
-    (KvType::Iq4Nl, 6.0),
+/// The logits themselves lie between -20 and 30. And how many bits a number takes.
+const FORMATS: [(KvType, f32, f64); 8] = [
+    (KvType::F32, 0.05, 32.0),
+    (KvType::Bf16, 3.0, 16.0),
+    (KvType::Q8_0, 2.5, 8.5),
+    (KvType::Q5_1, 5.0, 6.0),
+    (KvType::Q5_0, 6.0, 5.5),
+    (KvType::Q4_1, 6.0, 5.0),
+    (KvType::Q4_0, 8.0, 4.5),
+    (KvType::Iq4Nl, 6.0, 4.5),
 ];
 
 #[test]
@@ -313,13 +337,28 @@ fn every_number_format_answers_and_stays_near_the_exact_one() {
         (logits, String::from_utf8_lossy(&answer).into_owned())
     };
     let (exact, _) = run(KvType::F16, KvType::F16);
-    for (kind, bound) in FORMATS {
+    for (kind, bound, _) in FORMATS {
         for (keys, values) in [(kind, kind), (kind, KvType::F16), (KvType::F16, kind)] {
             let (logits, answer) = run(keys, values);
             let apart = apart(&exact, &logits);
             println!("keys {keys}, values {values}: {apart:.3} apart, {answer:?}");
             assert!(apart < bound, "keys {keys}, values {values}: {apart} apart");
             assert!(answer.contains("Paris"), "keys {keys}, values {values}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cache_takes_what_its_numbers_do() {
+    let smollm2 = model("smollm2");
+    // 256 positions of each of 3 sequences; 30 layers with 3 heads of 64 numbers.
+    let numbers = f64::from(256 * 3 * 30 * 3 * 64);
+    for (kind, _, bits) in FORMATS {
+        for (keys, values) in [(kind, kind), (kind, KvType::F16)] {
+            let bits = bits + if values == kind { bits } else { 16.0 };
+            let session = session(&smollm2, &options().with_kv_types(keys, values));
+            let taken = session.memory().unwrap().context();
+            assert_eq!(taken as f64, numbers * bits / 8.0, "keys {keys}, values {values}");
         }
     }
 }

@@ -104,4 +104,6 @@ mod topics {
     struct Linking;
     #[doc = include_str!("../../docs/errors.md")]
     struct Errors;
+    #[doc = include_str!("../../docs/kv_layout.md")]
+    struct KvLayout;
 }

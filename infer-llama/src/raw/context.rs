@@ -1,7 +1,10 @@
 //! The owner of a `llama_context`, with its threads.
 
+mod cells;
 mod encoder;
+mod hidden;
 
+pub(super) use cells::position;
 pub(crate) use encoder::{Encoder, EncoderParams};
 
 use super::{
@@ -23,7 +26,6 @@ use infer_sys::llama::{
 use std::{
     cell::Cell,
     mem::MaybeUninit,
-    ops::Range,
     ptr::{self, NonNull},
     slice,
     sync::{Arc, MutexGuard, PoisonError, atomic::AtomicBool},
@@ -270,65 +272,6 @@ impl Context {
         Ok(Pass::of(result))
     }
 
-    /// Runs one pass that nobody stops.
-    pub(crate) fn decode_unstopped(&mut self, batch: &mut Batch) -> Result<Pass> {
-        self.poll(false)?;
-        let pass = self.decode(batch);
-        self.poll(true)?;
-        pass
-    }
-
-    /// Runs one pass that gives the hidden state at each place of the batch, all of which want a row; `each` is called with them, in
-    /// order, if it is done.
-    pub(crate) fn decode_hidden(&mut self, batch: &mut Batch, mut each: impl FnMut(&[f32])) -> Result<Pass> {
-        let count = batch.wanted();
-        self.give_hidden(true)?;
-        let pass = self.decode(batch);
-        let mut read = || {
-            if matches!(pass, Ok(Pass::Done)) {
-                (0..count).try_for_each(|place| self.hidden(place, &mut each))?;
-            }
-            Ok(())
-        };
-        let read = read();
-        // Whatever came of it: the passes to come do without.
-        self.give_hidden(false)?;
-        read.and(pass)
-    }
-
-    fn hidden(&mut self, place: usize, each: &mut impl FnMut(&[f32])) -> Result<()> {
-        let place = position(place)?;
-        let (mut row, mut len) = (ptr::null(), 0);
-        let (api, context) = self.parts();
-        let (out, out_len) = (&raw mut row, &raw mut len);
-        // SAFETY: the context lives and is this thread's alone; both places are valid; an index without a row is refused.
-        call("read a hidden state", |error| unsafe { api.embeddings(context, place, out, out_len, error) })?;
-        if row.is_null() || !row.is_aligned() {
-            return Err(Error::new(ErrorKind::Runtime, "the library gives no hidden state where one was wanted"));
-        }
-        // SAFETY: the door says that the row has this length, and that it is valid until the next call with this context, which
-        // `self` is borrowed for.
-        each(unsafe { slice::from_raw_parts(row, len) });
-        Ok(())
-    }
-
-    fn give_hidden(&mut self, on: bool) -> Result<()> {
-        let (api, context) = self.parts();
-        // SAFETY: the context lives and is this thread's alone.
-        call("ask for hidden states", |error| unsafe { api.set_embeddings(context, on, error) })
-    }
-
-    /// Whether the flag that stops a pass is looked at.
-    fn poll(&mut self, on: bool) -> Result<()> {
-        let (api, context) = self.parts();
-        let (callback, data) = match on {
-            true => (Some(on_abort as _), Arc::as_ptr(&self.stop).cast_mut().cast()),
-            false => (None, ptr::null_mut()),
-        };
-        // SAFETY: the context lives and is this thread's alone; what the callback is given lives in `stop` as long as the context.
-        call("set what stops a pass", |error| unsafe { api.set_abort_callback(context, callback, data, error) })
-    }
-
     /// Finds the logits at these places of the last batch, which are all those that were wanted, in order. Afterwards
     /// [`logits`](Self::logits) has them.
     pub(crate) fn find_logits(&mut self, places: impl Iterator<Item = i32>, vocab: usize) -> Result<()> {
@@ -371,72 +314,6 @@ impl Context {
         unsafe { slice::from_raw_parts(start, width * count) }
     }
 
-    /// Removes positions `from..` of a sequence. `false`: this memory cannot cut part-way, nothing has changed.
-    pub(crate) fn remove(&mut self, sequence: u32, from: usize) -> Result<bool> {
-        self.rows = Rows::NONE;
-        let mut removed = false;
-        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut removed);
-        let (sequence, from) = (self.sequence(sequence)?, position(from)?);
-        call("remove positions", |error|
-            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
-            unsafe { api.memory_seq_rm(context, sequence, from, -1, out, error) })?;
-        Ok(removed)
-    }
-
-    /// Takes positions out of a sequence, and moves those behind them up. `false`: this memory cannot, nothing has changed. After an
-    /// error the sequence is to be removed.
-    pub(crate) fn shift(&mut self, sequence: u32, dropped: Range<usize>) -> Result<bool> {
-        let (from, to) = (position(dropped.start)?, position(dropped.end)?);
-        let mut removed = false;
-        let out = &raw mut removed;
-        let sequence_id = self.sequence(sequence)?;
-        let (api, context) = self.parts();
-        call("remove positions", |error|
-            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
-            unsafe { api.memory_seq_rm(context, sequence_id, from, to, out, error) })?;
-        if !removed {
-            return Ok(false);
-        }
-        call("move positions", |error|
-            // SAFETY: the context lives and is this thread's alone; the sequence is one it has.
-            unsafe { api.memory_seq_add(context, sequence_id, to, -1, from - to, error) })?;
-        // At once: a pass that is interrupted while it does this would leave some keys moved, and the next one move them again.
-        self.settle()?;
-        Ok(true)
-    }
-
-    /// Gives sequence `to`, which is empty, the positions of sequence `from`: all, or the first `len`. The second is for unified
-    /// cells only.
-    pub(crate) fn copy(&mut self, from: u32, to: u32, len: Option<usize>) -> Result<()> {
-        self.rows = Rows::NONE;
-        if len.is_some() && self.shape.cells != self.shape.cells_per_sequence {
-            // llama.cpp asserts.
-            return Err(Error::new(ErrorKind::Unsupported, "cells of their own are copied for a whole sequence only"));
-        }
-        let (api, context) = (self.model.door.api, self.ptr.as_ptr());
-        let (from, to) = (self.sequence(from)?, self.sequence(to)?);
-        let (first, end) = match len {
-            Some(len) => (0, position(len)?),
-            None => (-1, -1),
-        };
-        call("copy a sequence", |error|
-            // SAFETY: the context lives and is this thread's alone; both sequences are ones it has; a part of a sequence is
-            // copied only where the sequences share one stream of cells.
-            unsafe { api.memory_seq_cp(context, from, to, first, end, error) })
-    }
-
-    /// The first position that is still held for a sequence; `None` when there is none.
-    pub(crate) fn first_position(&mut self, sequence: u32) -> Result<Option<usize>> {
-        self.rows = Rows::NONE;
-        let mut first = -1;
-        let (api, context, out) = (self.model.door.api, self.ptr.as_ptr(), &raw mut first);
-        let sequence = self.sequence(sequence)?;
-        call("ask for a position", |error|
-            // SAFETY: the context lives and is this thread's alone; the sequence is one it has; the place is valid.
-            unsafe { api.memory_seq_pos_min(context, sequence, out, error) })?;
-        Ok(usize::try_from(first).ok())
-    }
-
     /// Rows end with every other call.
     pub(super) fn forget_rows(&mut self) {
         self.rows = Rows::NONE;
@@ -466,17 +343,6 @@ impl Context {
             compute: row.compute,
         });
         Ok(named.collect())
-    }
-
-    /// A sequence id that this context has.
-    pub(super) fn sequence(&self, sequence: u32) -> Result<i32> {
-        let known = sequence < self.shape.sequences;
-        i32::try_from(sequence).ok().filter(|_| known).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidInput,
-                format!("sequence {sequence} of a context with {}", self.shape.sequences),
-            )
-        })
     }
 
     fn ask_shape(&self, outputs: u32) -> Result<Shape> {
@@ -579,8 +445,4 @@ fn ggml_type_of(format: KvFormat) -> ggml_type {
         KvFormat::Q4_0 => GGML_TYPE_Q4_0,
         KvFormat::IQ4NL => GGML_TYPE_IQ4_NL,
     }
-}
-
-pub(super) fn position(position: usize) -> Result<i32> {
-    i32::try_from(position).map_err(|_| Error::invalid_input(format!("position {position} is beyond 2^31")))
 }

@@ -197,6 +197,39 @@ impl Context<'_> {
         Ok(used)
     }
 
+    pub fn update(&mut self) -> Result<(), Failure> {
+        // SAFETY: the context is alive.
+        check(|error| unsafe { self.api.memory_update(self.raw, error) })
+    }
+
+    pub fn state_len(&mut self, seq: i32) -> Result<u64, Failure> {
+        let mut len = 0;
+        // SAFETY: the context is alive; no callback, and a place to write.
+        check(|error| unsafe { self.api.state_seq_write(self.raw, seq, None, ptr::null_mut(), &raw mut len, error) })?;
+        Ok(len)
+    }
+
+    /// The length told, and the bytes given.
+    pub fn save_in_pieces(&mut self, seq: i32) -> Result<(u64, Vec<u8>), Failure> {
+        let (mut len, mut bytes) = (0, Vec::new());
+        let data = (&raw mut bytes).cast();
+        check(|error| {
+            // SAFETY: the context is alive; `take` is given the vector, which nothing else uses meanwhile; a place to write.
+            unsafe { self.api.state_seq_write(self.raw, seq, Some(take), data, &raw mut len, error) }
+        })?;
+        Ok((len, bytes))
+    }
+
+    pub fn restore_in_pieces(&mut self, seq: i32, last: i32, mut bytes: &[u8]) -> Result<u64, Failure> {
+        let mut len = 0;
+        let data = (&raw mut bytes).cast();
+        check(|error| {
+            // SAFETY: the context is alive; `give` is given the slice, which nothing else uses meanwhile; a place to write.
+            unsafe { self.api.state_seq_read(self.raw, seq, last, Some(give), data, &raw mut len, error) }
+        })?;
+        Ok(len)
+    }
+
     pub fn logits(&mut self, index: i32) -> Result<Vec<f32>, Failure> {
         let (mut row, mut len) = (ptr::null(), 0);
         // SAFETY: the context is alive; places to write.
@@ -224,6 +257,28 @@ impl Context<'_> {
         check(|error| unsafe { self.api.memory_seq_pos_max(self.raw, seq, &raw mut pos, error) })?;
         Ok(pos)
     }
+}
+
+/// # Safety
+/// Bytes that are there, and a `Vec<u8>` that nothing else uses.
+unsafe extern "C" fn take(bytes: *const u8, size: usize, data: *mut c_void) -> bool {
+    // SAFETY: the caller's promise.
+    let all = unsafe { &mut *data.cast::<Vec<u8>>() };
+    // SAFETY: the caller's promise.
+    all.extend_from_slice(unsafe { std::slice::from_raw_parts(bytes, size) });
+    true
+}
+
+/// # Safety
+/// Bytes that may be written, and a `&[u8]` that nothing else uses.
+unsafe extern "C" fn give(bytes: *mut u8, size: usize, data: *mut c_void) -> bool {
+    // SAFETY: the caller's promise.
+    let rest = unsafe { &mut *data.cast::<&[u8]>() };
+    let Some((now, later)) = rest.split_at_checked(size) else { return false };
+    // SAFETY: the caller's promise; they are none of ours.
+    unsafe { bytes.copy_from_nonoverlapping(now.as_ptr(), size) };
+    *rest = later;
+    true
 }
 
 impl Drop for Context<'_> {

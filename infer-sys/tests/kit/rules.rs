@@ -11,6 +11,7 @@ pub fn hold_for(model: &Model, n_vocab: i32) {
     sequences_share_cells_in_the_unified_layout_only(model);
     forks_and_cuts(model);
     states(model);
+    states_in_pieces(model);
 }
 
 fn status<T: std::fmt::Debug>(outcome: Result<T, super::Failure>) -> i32 {
@@ -102,6 +103,32 @@ fn states(model: &Model) {
         check(|error| unsafe { api.state_seq_get(context.raw, 0, 0, std::ptr::null_mut(), 0, &raw mut len, error) });
     assert_eq!(status(none), infer_sys::llama::bindings::INFER_LLAMA_TOO_SMALL);
     assert_eq!(len, saved.len());
+}
+
+fn states_in_pieces(model: &Model) {
+    let mut context = two(model, true);
+    context.update().unwrap();
+    context.decode(0, 0, &[3, 4, 5]).unwrap();
+    let (len, saved) = context.save_in_pieces(0).unwrap();
+    assert_eq!((len, saved.len() as u64), (context.state_len(0).unwrap(), len));
+    assert_eq!(context.restore_in_pieces(1, 2, &saved), Ok(len));
+    assert_eq!(context.last_position(1), Ok(2));
+    assert_eq!(context.save_in_pieces(1).unwrap().0, len);
+    assert_eq!(status(context.restore_in_pieces(1, 1, &saved)), INFER_LLAMA_FAILED, "it ends at 2");
+    assert_eq!(context.last_position(1), Ok(-1), "and is gone again");
+    assert_eq!(
+        status(context.restore_in_pieces(1, 2, &saved[..saved.len() - 1])),
+        INFER_LLAMA_FAILED,
+        "it stops early"
+    );
+    assert_eq!(context.last_position(1), Ok(-1));
+    assert_eq!(context.last_position(0), Ok(2), "the other keeps its own");
+    for seq in [-1, 2, i32::MAX] {
+        assert_eq!(status(context.save_in_pieces(seq)), INFER_LLAMA_ARGUMENT, "sequence {seq}");
+        assert_eq!(status(context.restore_in_pieces(seq, 2, &saved)), INFER_LLAMA_ARGUMENT, "sequence {seq}");
+    }
+    let (len, empty) = context.save_in_pieces(1).unwrap();
+    assert_eq!(context.restore_in_pieces(1, -1, &empty), Ok(len), "an empty one");
 }
 
 fn two(model: &Model, unified: bool) -> Context<'_> {
