@@ -156,12 +156,11 @@ pub trait Session {
     /// Opens a sequence from a state that [`save`](Self::save) wrote, with the adapter it had. How its tokens are drawn is to be set
     /// [anew](Self::sample_with).
     ///
-    /// All of `from` is read, to its end: where a state lies inside of something longer, hand in a
-    /// [`take`](std::io::Read::take) of its length.
+    /// Nothing is read of `from` that follows the state, so several can lie one after the other.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), which says what does not fit: a state that is damaged, cut short or
-    /// followed by something, of another model, or of a session of another shape (number formats, layout of the cells).
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), which says what does not fit: a state that is damaged or cut short, of
+    /// another model, or of a session of another shape (number formats, layout of the cells).
     /// [`ContextFull`](crate::ErrorKind::ContextFull) for more positions than the context;
     /// [`TooManySequences`](crate::ErrorKind::TooManySequences); [`OutOfCells`](crate::ErrorKind::OutOfCells);
     /// [`Io`](crate::ErrorKind::Io), with the reader's error as its source; [`Cancelled`](crate::ErrorKind::Cancelled) while the

@@ -10,7 +10,7 @@
 //! | description | backend, [`Fingerprint`] and name of the model, shape of the session, adapter |
 //! | tokens | 4 each |
 //! | checksum | 8, of description and tokens |
-//! | payload | in chunks of 256 KiB, each with a checksum (8) of its own behind it |
+//! | payload | in chunks of 64 KiB, each with a checksum (8) of its own behind it |
 //!
 //! Numbers are little-endian. A checksum is XXH3 of 64 bits, seeded by the checksum before it: a chunk's by that of the
 //! description and by the chunk's number. So a chunk of another state, or in another place, is as wrong as a damaged one, and
@@ -36,8 +36,8 @@ const VERSION: u32 = 1;
 const PRELUDE: usize = 36;
 /// Bytes of a checksum.
 const SUM: usize = 8;
-/// Bytes of a payload that are verified at once: small enough to stay in a core's own cache between that and their use.
-const CHUNK: usize = 256 * 1024;
+/// Bytes of a payload that are verified at once: few enough to stay in a core's own cache between that and their copy.
+const CHUNK: usize = 64 * 1024;
 /// Bytes a description can have.
 const DESCRIPTION: usize = 64 * 1024;
 

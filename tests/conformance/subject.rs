@@ -26,6 +26,8 @@ pub(crate) struct Subject {
     pub(crate) scattered: f32,
     /// Whether a fork shares the cells of its prefix, or copies them.
     pub(crate) shares: bool,
+    /// Whether a sequence takes one cell, whatever it holds.
+    pub(crate) one_cell: bool,
     /// How much can be asked of it in a second.
     pub(crate) pace: Pace,
     /// An adapter for it, and one for another model.
@@ -73,6 +75,7 @@ const DECODER: Subject = Subject {
     epsilon: 0.0,
     scattered: 0.0,
     shares: true,
+    one_cell: false,
     pace: Pace::Quick,
     adapters: None,
     pooling: Pooling::None,
@@ -103,16 +106,12 @@ pub(crate) fn all() -> &'static [Subject] {
         },
         Subject { name: "scripted_recurrent", open: || scripted(Script::new().with_cuts(Cuts::Nowhere)), ..DECODER },
         Subject { name: "scripted_window", open: || scripted(Script::new().with_cuts(Cuts::Window(32))), ..DECODER },
-        Subject { name: "faked_unified", open: || faked(fake::Script::new(), "tiny-llama", UNIFIED), ..DECODER },
-        Subject {
-            name: "faked_split",
-            open: || faked(fake::Script::new(), "tiny-llama", SPLIT),
-            shares: false,
-            ..DECODER
-        },
+        Subject { name: "faked_unified", open: || faked(fake_decoder(), "tiny-llama", UNIFIED), ..DECODER },
+        Subject { name: "faked_split", open: || faked(fake_decoder(), "tiny-llama", SPLIT), shares: false, ..DECODER },
         Subject {
             name: "faked_recurrent",
-            open: || faked(fake::Script::new().with_kind(fake::Kind::Recurrent), "tiny-llama", UNIFIED),
+            open: || faked(fake_decoder().with_kind(fake::Kind::Recurrent), "tiny-llama", UNIFIED),
+            one_cell: true,
             ..DECODER
         },
         Subject {
@@ -150,7 +149,7 @@ pub(crate) fn all() -> &'static [Subject] {
             exceptions: WINDOW,
             ..TINY_DECODER
         },
-        Subject { name: "tiny_mamba", open: || linked("tiny-mamba", UNIFIED), ..TINY_DECODER },
+        Subject { name: "tiny_mamba", open: || linked("tiny-mamba", UNIFIED), one_cell: true, ..TINY_DECODER },
         Subject { name: "tiny_lfm2_unified", open: || linked("tiny-lfm2", UNIFIED), ..TINY_DECODER },
         Subject { name: "tiny_lfm2_split", open: || linked("tiny-lfm2", SPLIT), shares: false, ..TINY_DECODER },
         Subject {
@@ -198,6 +197,11 @@ fn tiny_adapters() -> [AdapterSource; 2] {
 
 fn scripted(script: Script) -> Opened {
     Opened { model: Box::new(ScriptedModel::new(script)), afterwards: Box::new(|| ()) }
+}
+
+/// As wide as the header says that stands before it.
+fn fake_decoder() -> fake::Script {
+    fake::Script::new().with_width(u16::try_from(tiny::WIDTH).expect("it is tiny"))
 }
 
 /// llama.cpp's side of the door, made up: the header is that of a real file.

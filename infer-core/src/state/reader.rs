@@ -2,11 +2,13 @@ use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, SUM, VERSION, checksum, 
 use crate::{Error, ErrorKind, Result, Token};
 use std::{
     fmt,
+    hash::Hasher as _,
     io::{self, Read},
 };
+use twox_hash::XxHash3_64;
 
 /// Reads a saved state: the header at once, then the payload piece by piece, of which nothing is handed out that was not
-/// verified. It holds one chunk of the payload at a time.
+/// verified. It holds one chunk of the payload at most, and reads nothing that follows the state.
 pub struct Reader<'r> {
     from: &'r mut dyn Read,
     header: Header,
@@ -14,7 +16,7 @@ pub struct Reader<'r> {
     description: u64,
     /// Chunks that were read.
     chunks: u64,
-    /// A chunk with its checksum, and how much of it is verified and was not handed out yet.
+    /// What was read of a chunk and its checksum, and which part of it is verified and was not handed out yet.
     buffer: Box<[u8]>,
     at: usize,
     end: usize,
@@ -76,15 +78,18 @@ impl<'r> Reader<'r> {
         &self.header
     }
 
-    /// Fills `into` with the next bytes of the payload.
+    /// Fills `into` with the next bytes of the payload. After an error there is anything in it.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); [`InvalidInput`](ErrorKind::InvalidInput) for a state that is damaged, or shorter than what is
     /// asked of it.
     pub fn read_exact(&mut self, mut into: &mut [u8]) -> Result<()> {
-        while !into.is_empty() {
-            if self.at == self.end {
-                self.next_chunk()?;
+        loop {
+            if self.at == self.end && !into.is_empty() {
+                into = self.next_chunk(into)?;
+            }
+            if into.is_empty() {
+                return Ok(());
             }
             let count = into.len().min(self.end - self.at);
             let (now, later) = into.split_at_mut(count);
@@ -92,44 +97,42 @@ impl<'r> Reader<'r> {
             self.at += count;
             into = later;
         }
-        Ok(())
     }
 
-    /// Ends the state: all of it was handed out, and nothing follows.
+    /// Ends the state: all of it was handed out. What follows it is another's.
     ///
     /// # Errors
-    /// [`Io`](ErrorKind::Io); [`InvalidInput`](ErrorKind::InvalidInput) where something is left or follows.
+    /// [`InvalidInput`](ErrorKind::InvalidInput) where something is left.
     pub fn finish(self) -> Result<()> {
         if self.at < self.end || self.left > 0 {
             return Err(damaged("it is longer than what it describes"));
         }
-        let mut more = [0];
-        loop {
-            match self.from.read(&mut more) {
-                Ok(0) => return Ok(()),
-                Ok(_) => return Err(damaged("something follows it")),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(not_read(error)),
-            }
-        }
+        Ok(())
     }
 
-    fn next_chunk(&mut self) -> Result<()> {
+    /// Reads the next chunk: straight into `into` what fits there, and into the buffer what does not, so that most bytes are copied
+    /// once. What is left of `into`.
+    fn next_chunk<'i>(&mut self, into: &'i mut [u8]) -> Result<&'i mut [u8]> {
         let len = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK);
         if len == 0 {
             return Err(damaged("it is shorter than what it describes"));
         }
-        let chunk = &mut self.buffer[..len + SUM];
-        fill(self.from, chunk)?;
-        let (bytes, stated) = chunk.split_at(len);
-        if stated != checksum(chunk_seed(self.description, self.chunks), bytes).to_le_bytes() {
+        let (now, later) = into.split_at_mut(into.len().min(len));
+        fill(self.from, now)?;
+        let rest = &mut self.buffer[..len - now.len() + SUM];
+        fill(self.from, rest)?;
+        let (rest, stated) = rest.split_at(len - now.len());
+        let mut sum = XxHash3_64::with_seed(chunk_seed(self.description, self.chunks));
+        sum.write(now);
+        sum.write(rest);
+        if stated != sum.finish().to_le_bytes() {
             let of = self.header.payload.div_ceil(CHUNK as u64);
             return Err(damaged(&format!("the checksum of chunk {} of {of} is wrong", self.chunks + 1)));
         }
         self.chunks += 1;
         self.left -= len as u64;
-        (self.at, self.end) = (0, len);
-        Ok(())
+        (self.at, self.end) = (0, rest.len());
+        Ok(later)
     }
 }
 

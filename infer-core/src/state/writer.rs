@@ -7,9 +7,6 @@ use std::{
 };
 use twox_hash::XxHash3_64;
 
-/// Bytes that are summed and written on before more are touched: few enough to be in the innermost cache still.
-const STEP: usize = 16 * 1024;
-
 /// Writes a saved state: the header at once, then the payload piece by piece. Nothing is kept or copied.
 pub struct Writer<'w> {
     to: &'w mut dyn Write,
@@ -60,7 +57,7 @@ impl<'w> Writer<'w> {
         let rest = self.left.checked_sub(bytes.len() as u64);
         self.left = rest.ok_or_else(|| Error::new(ErrorKind::Runtime, "a state is longer than the runtime said"))?;
         while !bytes.is_empty() {
-            let (step, more) = bytes.split_at(bytes.len().min(self.room).min(STEP));
+            let (step, more) = bytes.split_at(bytes.len().min(self.room));
             self.hasher.write(step);
             self.to.write_all(step).map_err(not_written)?;
             bytes = more;

@@ -17,8 +17,6 @@ fn that_are_damaged_or_foreign_are_refused_and_leave_no_sequence_behind() {
     }
     let mut other = super::session(Script::new().with_seed(1), 1);
     assert_eq!(kind(other.restore(&mut &file[..])), ErrorKind::InvalidInput);
-    let longer = [&file[..], &[0]].concat();
-    assert!(session.restore(&mut &longer[..]).unwrap_err().to_string().contains("something follows it"));
     let mut short = super::session(Script::new().with_context(4), 1);
     assert_eq!(kind(short.restore(&mut &file[..])), ErrorKind::ContextFull);
     assert_eq!((session.usage().sequences, other.usage().sequences), (1, 0));

@@ -97,7 +97,7 @@ impl Session {
         if window == 0 || len == 0 {
             return true;
         }
-        matches!(self.context.first_position(slot), Ok(Some(first)) if first == 0 || first + window <= len)
+        matches!(self.context.first_position(slot), Ok(Some(first)) if first == 0 || first + window <= len + 1)
     }
 
     /// Whether a sequence of `held` positions can be cut to `len`, as far as can be known before it is tried.

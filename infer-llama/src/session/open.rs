@@ -81,7 +81,7 @@ fn capabilities(model: &Model, context: &mut raw::Context) -> Result<Capabilitie
     capabilities.logits = true;
     capabilities.embedding = true;
     // The first token that is fed to a sequence with others in it is scored by feeding the one before it again.
-    capabilities.score = exact;
+    capabilities.score = can_cut;
     capabilities.save = settles;
     capabilities.shift = settles && can_cut && context.shape().can_shift;
     Ok(capabilities)
