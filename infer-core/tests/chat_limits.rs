@@ -1,6 +1,7 @@
 //! A template comes from a file: whatever is in it, it ends, in bounded memory and on a thread's usual stack, with text
 //! or with an error. An abort, a stack overflow or a hang fails these tests.
 
+#[allow(unreachable_pub, reason = "the fuzz targets' library shares it and exports it")]
 #[path = "kit/held.rs"]
 mod held;
 

@@ -15,8 +15,8 @@ pub(super) struct Chain<'r> {
     spare: &'r mut Vec<Candidate>,
     /// Whether they are those in the list, and not all of the row.
     is_listed: bool,
-    /// Whether some may be missing between the worst and the best of them.
-    has_gaps: bool,
+    /// Whether they are the best of the row, with none missing among them.
+    is_prefix: bool,
     /// The largest of their logits.
     peak: f32,
 }
@@ -30,15 +30,15 @@ pub(super) enum Left {
     Listed {
         /// The largest of their logits.
         peak: f32,
-        /// Whether some may be missing between the worst and the best of them.
-        has_gaps: bool,
+        /// Whether they are the best of the row, with none missing among them.
+        is_prefix: bool,
     },
 }
 
 impl<'r> Chain<'r> {
     pub(super) fn new(logits: Peaked<'r>, list: &'r mut Vec<Candidate>, spare: &'r mut Vec<Candidate>) -> Self {
         make_room(list, logits.row.len());
-        Self { logits, list, spare, is_listed: false, has_gaps: false, peak: logits.peak }
+        Self { logits, list, spare, is_listed: false, is_prefix: true, peak: logits.peak }
     }
 
     /// All steps, each on what the one before has left. `chance`, in `[0, 1)`, decides about XTC.
@@ -55,8 +55,8 @@ impl<'r> Chain<'r> {
         if sampling.dynatemp_range > 0.0 || sampling.temperature == 0.0 {
             self.list();
         }
-        let Self { is_listed, peak, has_gaps, .. } = self;
-        if is_listed { Left::Listed { peak, has_gaps } } else { Left::All }
+        let Self { is_listed, peak, is_prefix, .. } = self;
+        if is_listed { Left::Listed { peak, is_prefix } } else { Left::All }
     }
 
     fn top_n_sigma(&mut self, deviations: f32) {
@@ -83,7 +83,7 @@ impl<'r> Chain<'r> {
             self.list();
             make_room(self.spare, self.logits.row.len());
             truncation::typical(self.list, self.spare, self.logits.row, self.peak, p);
-            self.has_gaps = true;
+            self.is_prefix = false;
             self.find_peak();
         }
     }
@@ -111,6 +111,7 @@ impl<'r> Chain<'r> {
     fn xtc(&mut self, threshold: f32) {
         self.list();
         truncation::exclude_top(self.list, self.peak, threshold);
+        self.is_prefix = false;
         self.find_peak();
     }
 

@@ -72,10 +72,10 @@ impl Pool {
         let left = Chain::new(logits, &mut self.list, &mut self.spare).run(sampling, chances.xtc);
         let id = match left {
             Left::All => self.draw_any(logits, scale(sampling.temperature), chances.token),
-            Left::Listed { peak, has_gaps } => match self.temperature(peak, sampling) {
+            Left::Listed { peak, is_prefix } => match self.temperature(peak, sampling) {
                 0.0 => self.best().map(Candidate::id),
                 temperature => {
-                    truncation::sort_by_id(logits.row, &mut self.list, has_gaps);
+                    truncation::sort_by_id(logits.row, &mut self.list, is_prefix);
                     self.draw_listed(peak, scale(temperature), chances.token)
                 }
             },

@@ -172,6 +172,28 @@ mod tests {
         assert_eq!(penalties(&dry().with_dry_multiplier(0.0), &text), []);
     }
 
+    /// With time that grows with the square of the window, this would take hours.
+    #[test]
+    fn a_window_of_a_million_tokens_that_repeat_is_no_more_work_than_another() {
+        const LONG: u32 = 1 << 20;
+        // In Fibonacci's word repetitions of all lengths begin within one another.
+        let fibonacci = |at: u32| {
+            ((f64::from(at + 2) * 0.618_033_988_749_895) as u32) - ((f64::from(at + 1) * 0.618_033_988_749_895) as u32)
+        };
+        for kind in [
+            &(|_: u32| 0_u32) as &dyn Fn(u32) -> u32,
+            &|at| at % 2,
+            &|at| at % 1000,
+            &|at| u32::from(at == LONG / 2),
+            &fibonacci,
+        ] {
+            let window: Vec<Token> = (0..LONG).map(kind).map(Token).collect();
+            let mut logits = [0.0; 1000];
+            Work::default().penalise(&dry().with_dry_base(1.0), &window, &mut logits);
+            assert!(logits.contains(&-1.0));
+        }
+    }
+
     /// Lengths by comparing, as plainly as they are described.
     fn by_hand(window: &[Token]) -> Vec<u32> {
         let back: Vec<_> = window.iter().rev().collect();
