@@ -299,6 +299,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_variant_is_built_with_is_looked_for_first() {
+        let env = Env::of([(env::CACHE, "/no/such/cache")]);
+        let wanted = Wanted { link: true, variant: Variant::Vulkan };
+        let target = Target::new("x86_64-unknown-linux-gnu", &Target::host().triple);
+        let llama = Llama::look(&env, wanted, target, None).unwrap();
+        let Err(Refusal::Needs(Variant::Vulkan, lacks)) = llama.choose() else { panic!("{:?}", llama.choose()) };
+        // No path is in that environment, so that no program is found; whether the headers are, depends on the machine.
+        assert!(lacks.contains(&Need::Program("glslc")), "{lacks:?}");
+        let compiler = Toolchain::find(&Target::host()).unwrap();
+        assert!(compiler.has(Need::Header("vector"), &env) && !compiler.has(Need::Header("no/such.h"), &env));
+        assert!(compiler.has(Need::Library("m"), &env) && !compiler.has(Need::Library("no-such"), &env));
+    }
+
+    #[test]
     fn what_is_not_there_is_said_with_its_place() {
         let env = Env::of([(env::CACHE, "/no/such/cache")]);
         let wanted = Wanted { link: true, variant: Variant::Cpu };

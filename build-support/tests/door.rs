@@ -9,6 +9,7 @@ use std::process::Command;
 
 use build_support::cache::sha256_file;
 use build_support::choose::{Source, Target, Variant, Wanted};
+use build_support::door::PROBE_PROGRAM;
 use build_support::env::{self, Env};
 use build_support::llama::Llama;
 use build_support::{Silent, begin, cache::Cache};
@@ -46,6 +47,8 @@ fn main() {
         one_name_is_left(&made.path.join("libinfer_llama.a"), &["-g"]);
         one_name_is_left(&made.path.join("libinfer_llama.so"), &["-D"]);
         the_hash_beside_is_the_librarys(&made.path.join("libinfer_llama.so"));
+        the_hash_beside_is_the_librarys(&made.path.join(PROBE_PROGRAM));
+        the_probe_likes_it(&made.path.join(PROBE_PROGRAM), &made.path.join("libinfer_llama.so"));
         no_debugger_is_forked(&made.path.join("libinfer_llama.so"));
         assert_eq!(
             sha256_file(&made.path.join("libinfer_llama.so")).unwrap(),
@@ -66,6 +69,18 @@ fn one_name_is_left(library: &Path, flags: &[&str]) {
 fn the_hash_beside_is_the_librarys(library: &Path) {
     let beside = fs::read_to_string(format!("{}.sha256", library.display())).unwrap();
     assert_eq!(beside, format!("{}  {}\n", sha256_file(library).unwrap(), name(library)));
+}
+
+fn the_probe_likes_it(probe: &Path, library: &Path) {
+    let answer = |library: &Path| {
+        let output = Command::new(probe).arg(library).arg("60").output().unwrap();
+        assert!(output.status.success(), "{}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let good = answer(library);
+    assert!(good.starts_with("infer-llama-probe ") && good.ends_with("\ndevice CPU\ndone\n"), "{good}");
+    let bad = answer(Path::new("/no/such/library.so"));
+    assert!(bad.contains("\nunloadable ") && bad.ends_with("\ndone\n"), "{bad}");
 }
 
 /// ggml's backtrace names the debuggers it would start; patched out, the names are gone with the code.

@@ -230,6 +230,36 @@ fn a_bad_library_does_not_spoil_a_good_one_opened_after_it() {
 }
 
 #[test]
+fn every_library_that_is_there_is_listed_with_what_is_wrong_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    for (variant, says) in [("one", "one"), ("two", "two"), ("other", "else")] {
+        let door = Door::default().with("VARIANT", &format!("\"{says}\""));
+        library::put_into_cache(&cache, variant, &door.build(&folder.path().join(variant)));
+    }
+    let damaged = library::put_into_cache(&cache, "zzz", &folder.path().join("one"));
+    fs::write(damaged, "damaged").unwrap();
+    fs::create_dir_all(cache.join("llama").join(COMMIT).join("empty")).unwrap();
+    let named = Door::default().build(&folder.path().join("named.so"));
+
+    let search = || Probe::new().cache(&cache).variable(&named).installed();
+    let run = search().run();
+    let seen = run.answers();
+    assert_eq!(
+        seen[..3],
+        [
+            "the environment variable INFER_LLAMA_LIBRARY has test",
+            "the cache has one",
+            "the cache has none: variant \"other\" wanted, \"else\" found"
+        ]
+    );
+    assert_eq!(seen[3], "the cache has two");
+    assert!(seen[4].starts_with("the cache has none: refused, because its sha256"), "{seen:?}");
+    assert_eq!(seen.len(), 5, "{seen:?}");
+    assert_eq!(search().variant("two").run().answers().last(), Some(&"the cache has two"));
+}
+
+#[test]
 fn many_threads_may_load_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use infer_sys::LoadOptions;
 use infer_sys::llama::Api;
+use infer_sys::{Installed, LoadOptions};
 
 use crate::SERVED;
 
@@ -106,6 +106,11 @@ impl Probe {
         self.task("variants").env(LIST, variants.join_lines())
     }
 
+    /// Everything there is.
+    pub(crate) fn installed(self) -> Self {
+        self.task("installed")
+    }
+
     /// … all at the same time.
     pub(crate) fn at_once(self) -> Self {
         self.task("at once")
@@ -152,7 +157,7 @@ impl Run {
     pub(crate) fn answers(&self) -> Vec<&str> {
         self.lines()
             .filter(|line| !line.starts_with(' '))
-            .map(|line| line.strip_prefix(SERVED).unwrap_or("refused"))
+            .map(|line| line.strip_prefix(SERVED).unwrap_or(line))
             .collect()
     }
 
@@ -203,7 +208,13 @@ pub(crate) fn probe() {
             "refused".to_owned()
         }
     };
-    let answers: Vec<String> = if task == "at once" {
+    let found = |one: &Installed| match one.door() {
+        Ok(api) => format!("{} has {}", one.place(), api.variant()),
+        Err(refusal) => format!("{} has none: {refusal}", one.place()),
+    };
+    let answers: Vec<String> = if task == "installed" {
+        Api::installed(&options).iter().map(found).collect()
+    } else if task == "at once" {
         let start = std::sync::Barrier::new(list.len());
         std::thread::scope(|scope| {
             let threads: Vec<_> = list
