@@ -1,6 +1,6 @@
 //! A subject that was opened, and the words that cases are written in.
 
-use crate::subject::Subject;
+use crate::subject::{Pace, Subject};
 use infer::{
     Batch, Capabilities, ErrorKind, Model, OpenOptions, Result, Sampling, Sequence, Session, SessionOptions, Special,
     Token, Want,
@@ -104,13 +104,44 @@ impl Setting<'_> {
         }
     }
 
-    /// A token fed to `seq`, which holds `held`, gives what computing all of it gives.
+    /// A few tokens fed to `seq`, which holds `held`, give what computing all of it gives.
     #[track_caller]
     pub(crate) fn goes_on(&self, session: &mut dyn Session, seq: &Sequence, held: &[Token], what: &str) {
-        assert_eq!(seq.len(), held.len(), "{what}: its length");
+        let (found, wanted) = self.continued(session, seq, held);
+        self.near(&found, &wanted, what);
+    }
+
+    /// The same, of a sequence whose cells may lie anywhere.
+    #[track_caller]
+    pub(crate) fn goes_on_scattered(&self, session: &mut dyn Session, seq: &Sequence, held: &[Token], what: &str) {
+        let (found, wanted) = self.continued(session, seq, held);
+        self.near_scattered(&found, &wanted, what);
+    }
+
+    #[track_caller]
+    fn continued(&self, session: &mut dyn Session, seq: &Sequence, held: &[Token]) -> (Vec<f32>, Vec<f32>) {
+        assert_eq!(seq.len(), held.len(), "its length");
         let next = self.text(3, 3);
-        let row = row(session, seq, &next);
-        self.near(&row, &self.alone(&[held, &next].concat()), what);
+        (row(session, seq, &next), self.alone(&[held, &next].concat()))
+    }
+
+    /// Samplings that differ in kind: the best, one that looks back, a random one, and one with everything else.
+    pub(crate) fn samplings(&self) -> Vec<(&'static str, Sampling)> {
+        let warm = Sampling::default().with_temperature(0.9).with_top_k(50).with_seed(11);
+        let penalised = warm.clone().with_repetition_penalty(1.3).with_presence_penalty(0.4).with_penalty_window(24);
+        let mut all = vec![("greedy", Sampling::greedy()), ("penalised", penalised)];
+        if self.subject.pace == Pace::Quick {
+            let rich = Sampling::default()
+                .with_temperature(1.2)
+                .with_dynatemp(0.5, 1.0)
+                .with_typical_p(0.97)
+                .with_top_p(0.98)
+                .with_xtc(0.3, 0.05)
+                .with_dry_multiplier(0.8)
+                .with_seed(5);
+            all.extend([("random", warm), ("rich", rich)]);
+        }
+        all
     }
 }
 
@@ -154,13 +185,6 @@ pub(crate) fn draw(session: &mut dyn Session, seq: &Sequence, feed: &[Token], co
         next = vec![token];
     }
     trace
-}
-
-/// Samplings that differ in kind: the best, a random one, one that looks back.
-pub(crate) fn samplings() -> [(&'static str, Sampling); 3] {
-    let warm = Sampling::default().with_temperature(0.9).with_top_k(50).with_seed(11);
-    let penalised = warm.clone().with_repetition_penalty(1.3).with_presence_penalty(0.4).with_penalty_window(24);
-    [("greedy", Sampling::greedy()), ("random", warm), ("penalised", penalised)]
 }
 
 #[track_caller]

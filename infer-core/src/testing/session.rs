@@ -123,6 +123,10 @@ impl Scripted {
         Ok(slot)
     }
 
+    fn check_interrupt(&self) -> Result<()> {
+        if self.raised.load(Ordering::Acquire) { Err(ErrorKind::Cancelled.into()) } else { Ok(()) }
+    }
+
     fn check_save(&self) -> Result<()> {
         if self.capabilities.save { Ok(()) } else { Err(Error::unsupported("this session cannot save sequences")) }
     }
@@ -359,6 +363,7 @@ impl Session for Scripted {
         self.begin()?;
         let slot = self.slots.slot(seq)?;
         self.check_save()?;
+        self.check_interrupt()?;
         let adapter = self.adapters.name(self.adapted[slot as usize]);
         state::write(to, self.script.seed, adapter, self.cache.tokens(slot), self.cache.digests(slot))
     }
@@ -366,6 +371,7 @@ impl Session for Scripted {
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         self.begin()?;
         self.check_save()?;
+        self.check_interrupt()?;
         let Saved { adapter, positions } = state::read(from, self.script.seed, &self.limits)?;
         let adapter = self.adapters.find(adapter.as_deref())?;
         let (slot, seq) = self.slots.open()?; // on an error below `seq` is dropped, and the slot comes back by itself

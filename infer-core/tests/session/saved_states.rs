@@ -34,6 +34,23 @@ fn need_room_like_any_other_sequence() {
     assert_eq!((session.usage().sequences, session.usage().cells), (1, 5));
 }
 
+#[test]
+fn are_neither_written_nor_read_while_the_interrupt_is_raised() {
+    let mut session = session(Script::new(), 2);
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &tokens("state"), Want::Nothing).unwrap();
+    let (mut file, interrupt) = (Vec::new(), session.interrupt());
+    interrupt.raise();
+    assert_eq!(kind(session.save(&seq, &mut file)), ErrorKind::Cancelled);
+    assert!(file.is_empty());
+    interrupt.lower();
+    session.save(&seq, &mut file).unwrap();
+    interrupt.raise();
+    assert_eq!(kind(session.restore(&mut &file[..])), ErrorKind::Cancelled);
+    interrupt.lower();
+    assert_eq!(session.restore(&mut &file[..]).unwrap().len(), 5);
+}
+
 struct Broken;
 
 impl std::io::Write for Broken {

@@ -68,13 +68,15 @@ impl Session {
 fn capabilities(model: &Model, context: &mut raw::Context) -> Result<Capabilities> {
     let facts = model.facts();
     let can_cut = !facts.is_recurrent && !facts.is_hybrid;
-    let exact = can_cut && facts.window == 0;
     // What saves a state also moves positions: both need more of the library than its public functions.
     let settles = match context.settle().and_then(|()| context.state_len(0)) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::Unsupported => false,
         Err(error) => return Err(error),
     };
+    // The cache of a sliding window is made in full (the library's `swa_full`), so nothing of a sequence is lost. Of a memory that
+    // the door does not know this is not certain.
+    let exact = can_cut && (facts.window == 0 || settles);
     let mut capabilities = Capabilities::default();
     capabilities.truncate = exact;
     capabilities.fork = exact;

@@ -1,7 +1,7 @@
 //! What is wrong is an error by name, and harms nobody.
 
-use crate::setting::{BATCH, CONTEXT, SEQUENCES, Setting, feed, filled, open, refused, samplings};
-use infer::{Batch, ErrorKind, OpenOptions, Session, Token, Want};
+use crate::setting::{BATCH, CONTEXT, SEQUENCES, Setting, feed, filled, open, refused};
+use infer::{Batch, ErrorKind, OpenOptions, Sampling, Session, Token, Want};
 
 pub(crate) fn bad_batches_are_errors_and_harm_nothing(at: &Setting<'_>) {
     let text = at.text(0, 20);
@@ -77,7 +77,7 @@ pub(crate) fn bad_handles_are_errors_and_harm_nothing(at: &Setting<'_>) {
     let (mut session, mut elsewhere) = (at.session(), at.session());
     let foreign = filled(&mut *elsewhere, &text[..3]);
     let seq = filled(&mut *session, &text);
-    let [_, _, (_, sampling)] = samplings();
+    let sampling = Sampling::greedy();
     refused(session.fork(&foreign, 1), ErrorKind::ForeignSequence, "a fork");
     refused(session.truncate(&foreign, 1), ErrorKind::ForeignSequence, "a cut");
     refused(session.sample_with(&foreign, &sampling, &text), ErrorKind::ForeignSequence, "sampling");

@@ -38,15 +38,17 @@ pub(crate) fn all() -> &'static [Case] {
             hidden_states_do_not_depend_on_the_batch;
         Session cuts: fork_equals_recompute, truncate_equals_recompute, cuts_far_back_equal_recompute,
             forks_and_parents_leave_each_other_alone, cuts_that_cannot_be_are_errors;
-        Session sampling: a_draw_is_a_function_of_logits_sampling_and_tokens, draws_go_on_after_a_rebuild,
+        Session sampling: a_draw_is_a_function_of_logits_sampling_and_tokens, a_token_is_the_same_where_logits_are_not_looked_at,
+            the_most_probable_tokens_are_those_of_the_logits, draws_go_on_after_a_rebuild,
             draws_go_on_after_a_fork, draws_go_on_after_a_cut, sampling_that_cannot_be_is_an_error;
         Session saved: restored_goes_on_as_if_nothing_had_happened, states_lie_one_after_the_other_in_a_stream,
+            saving_and_restoring_can_be_interrupted_and_can_fail,
             damaged_states_are_refused, restoring_into_a_full_session_is_an_error;
         Session interrupts: an_interrupt_is_a_level, an_interrupt_at_any_moment_leaves_the_documented_state;
         Session mistakes: bad_batches_are_errors_and_harm_nothing, bad_handles_are_errors_and_harm_nothing;
         Session limits: the_context_is_what_it_says, a_batch_is_what_it_says, sequences_are_as_many_as_it_says,
             the_vocabulary_is_what_it_says, options_that_cannot_be_are_errors;
-        Session usage: usage_adds_up, dropped_handles_free_cells_on_any_thread;
+        Session usage: usage_adds_up, dropped_handles_free_cells_on_any_thread, a_pool_without_room_says_so;
         Session capabilities: capabilities_tell_the_truth, adapters_are_the_sessions, adapters_change_what_is_computed;
         Session shifts: a_shift_takes_positions_out;
         Session random: any_sequence_of_operations_equals_recompute;

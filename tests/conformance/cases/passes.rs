@@ -2,7 +2,7 @@
 
 use crate::setting::{BATCH, SEQUENCES, Setting, feed, filled, open, refused, row};
 use infer::{Batch, ErrorKind, OpenOptions, Sampling, Want};
-use kit::trace::log_softmax;
+use kit::trace::{apart, log_softmax};
 
 pub(crate) fn a_sequence_is_empty_and_grows_by_what_is_fed(at: &Setting<'_>) {
     let mut session = at.session();
@@ -64,8 +64,7 @@ pub(crate) fn a_batch_equals_each_alone(at: &Setting<'_>) {
     let other = seqs.remove(2);
     drop(seqs);
     // Its next cells are those that the others left, wherever they lie.
-    let found = row(&mut *session, &other, &next);
-    at.near_scattered(&found, &at.alone(&[&texts[2][..], &next].concat()), "when the others are gone");
+    at.goes_on_scattered(&mut *session, &other, &texts[2], "when the others are gone");
 }
 
 pub(crate) fn results_end_with_the_next_call(at: &Setting<'_>) {
@@ -103,36 +102,30 @@ pub(crate) fn scores_are_log_softmax_step_by_step(at: &Setting<'_>) {
         let row = row(&mut *session, &seq, &pair[..1]);
         wanted.push(log_softmax(&row)[pair[1].index()] as f32);
     }
-    let near = |found: &[f32]| {
-        let (apart, most) = (kit::trace::apart(found, &wanted), 2.0 * at.subject.epsilon + 1e-4);
-        assert!(apart <= most, "{apart} apart, more than {most}: {found:?} against {wanted:?}");
-    };
-    if !session.capabilities().score {
-        // From the beginning at most.
-        let seq = open(&mut *session);
-        match feed(&mut *session, &seq, &text, Want::Score) {
-            Ok(()) => near(session.outputs().scores(0)),
-            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}"),
-        }
-        let held = seq.len();
-        refused(feed(&mut *session, &seq, &text[..1], Want::Score), ErrorKind::Unsupported, "the scores of more");
-        return at.goes_on(&mut *session, &seq, &text[..held], "after a refusal");
-    }
     // In two passes, in company, and not first in it.
     let (seq, beside) = (open(&mut *session), filled(&mut *session, &other[..4]));
-    let mut found = Vec::new();
-    for part in [&text[..15], &text[15..]] {
+    let able = session.capabilities().score;
+    let mut unsupported = 0;
+    for part in [0..15, 15..text.len()] {
         let mut batch = Batch::new();
         batch.push(&beside, &other[beside.len()..beside.len() + 3], Want::Logits);
-        batch.push(&seq, part, Want::Score);
-        session.decode(&batch).unwrap();
-        assert!(session.outputs().scores(0).is_empty() && session.outputs().logits(1).is_none());
-        assert_eq!(session.outputs().scores(1).len(), part.len());
-        found.extend_from_slice(session.outputs().scores(1));
+        batch.push(&seq, &text[part.clone()], Want::Score);
+        if let Err(error) = session.decode(&batch) {
+            assert!(!able && error.kind() == ErrorKind::Unsupported, "{error}");
+            unsupported += 1;
+            feed(&mut *session, &seq, &text[part], Want::Nothing).unwrap();
+            continue;
+        }
+        let out = session.outputs();
+        assert!(out.scores(0).is_empty() && out.logits(1).is_none() && out.logits(0).is_some());
+        let (found, wanted) = (out.scores(1), &wanted[part]);
+        let (apart, most) = (apart(found, wanted), 2.0 * at.subject.scattered + 1e-4);
+        assert!(apart <= most, "{apart} apart, more than {most}: {found:?} against {wanted:?}");
     }
-    near(&found);
-    at.near(&row(&mut *session, &beside, &other[beside.len()..]), &at.alone(&other), "the one beside");
-    at.goes_on(&mut *session, &seq, &text, "the one that was scored");
+    assert_eq!(able, unsupported == 0, "the capability tells the truth");
+    let rest = other[beside.len()..].to_vec();
+    at.near_scattered(&row(&mut *session, &beside, &rest), &at.alone(&other), "the one beside");
+    at.goes_on_scattered(&mut *session, &seq, &text, "the one that was scored");
 }
 
 pub(crate) fn hidden_states_do_not_depend_on_the_batch(at: &Setting<'_>) {

@@ -2,7 +2,7 @@
 
 use crate::{
     setting::{Setting, unless_unsupported},
-    subject::Pace,
+    subject::{Cells, Pace},
 };
 use infer::{Batch, ErrorKind, OpenOptions, Sequence, Session, SessionOptions, Token, Want};
 use proptest::{
@@ -124,7 +124,10 @@ impl<'a> World<'a> {
         }
         let Some(seq) = unless_unsupported(outcome, able, held, len) else { return };
         let tokens = self.seqs[which].tokens[..len].to_vec();
-        let cells = if self.at.subject.shares { self.seqs[which].cells[..len].to_vec() } else { self.new_cells(len) };
+        let cells = match self.at.subject.cells {
+            Cells::Copied => self.new_cells(len),
+            Cells::Shared | Cells::States => self.seqs[which].cells[..len].to_vec(),
+        };
         self.seqs.push(Known { seq, tokens, cells });
     }
 
@@ -187,8 +190,10 @@ impl<'a> World<'a> {
         let mut cells: Vec<usize> = self.seqs.iter().flat_map(|known| known.cells.iter().copied()).collect();
         cells.sort_unstable();
         cells.dedup();
-        let holding = self.seqs.iter().filter(|known| !known.tokens.is_empty()).count();
-        let cells = if self.at.subject.one_cell { holding } else { cells.len() };
+        let cells = match self.at.subject.cells {
+            Cells::States => self.seqs.iter().filter(|known| !known.tokens.is_empty()).count(),
+            Cells::Shared | Cells::Copied => cells.len(),
+        };
         let usage = self.session.usage();
         assert_eq!((usage.sequences, usage.sequences_free), (self.seqs.len(), SEQUENCES - self.seqs.len()));
         assert_eq!((usage.cells, usage.cells_free), (cells, self.total - cells));

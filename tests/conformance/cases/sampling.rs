@@ -1,8 +1,8 @@
 //! Draws: of logits, sampling, prompt and tokens, and of nothing else.
 
-use crate::setting::{Setting, cut, draw, feed, filled, fork, open, refused, samplings};
+use crate::setting::{Setting, cut, draw, feed, filled, fork, open, refused};
 use infer::{ErrorKind, Sampling, Sequence, Session, Token, Want, sampling::Sampler};
-use kit::trace::Trace;
+use kit::trace::{Trace, log_softmax};
 
 const DRAWN: usize = 8;
 
@@ -29,7 +29,7 @@ fn tail(trace: &Trace, from: usize) -> Trace {
 pub(crate) fn a_draw_is_a_function_of_logits_sampling_and_tokens(at: &Setting<'_>) {
     let prompt = at.text(0, 16);
     let mut session = at.session();
-    for (name, sampling) in samplings() {
+    for (name, sampling) in at.samplings() {
         let (_, trace) = drawn(&mut *session, &sampling, &prompt, DRAWN);
         let mut sampler = Sampler::new(&sampling, &prompt, session.limits().vocab).unwrap();
         let mut again = Trace { tokens: Vec::new(), rows: trace.rows.clone() };
@@ -43,9 +43,49 @@ pub(crate) fn a_draw_is_a_function_of_logits_sampling_and_tokens(at: &Setting<'_
     }
 }
 
+/// Also where a device draws, which it does where nobody looks at the logits.
+pub(crate) fn a_token_is_the_same_where_logits_are_not_looked_at(at: &Setting<'_>) {
+    let prompt = at.text(0, 16);
+    let mut session = at.session();
+    for (name, sampling) in at.samplings() {
+        let (_, wanted) = drawn(&mut *session, &sampling, &prompt, DRAWN);
+        let seq = open(&mut *session);
+        session.sample_with(&seq, &sampling, &prompt).unwrap();
+        let mut next = prompt.clone();
+        for (index, row) in wanted.rows.iter().enumerate() {
+            feed(&mut *session, &seq, &next, Want::Token).unwrap();
+            let (out, logprobs) = (session.outputs(), log_softmax(row));
+            let [sampled] = out.sampled(0) else { panic!("{name}: {} tokens", out.sampled(0).len()) };
+            assert!(out.logits(0).is_none());
+            assert_eq!(sampled.token.0, wanted.tokens[index], "{name}, token {index}");
+            let apart = (f64::from(sampled.logprob) - logprobs[sampled.token.index()]).abs();
+            let most = f64::from(2.0 * at.subject.epsilon) + 1e-4;
+            assert!(apart <= most, "{name}, token {index}: the log-probability is {apart} apart, more than {most}");
+            next = vec![sampled.token];
+        }
+    }
+}
+
+pub(crate) fn the_most_probable_tokens_are_those_of_the_logits(at: &Setting<'_>) {
+    let prompt = at.text(0, 16);
+    let mut session = at.session();
+    let seq = open(&mut *session);
+    session.sample_with(&seq, &Sampling::greedy().with_logprobs(5), &prompt).unwrap();
+    feed(&mut *session, &seq, &prompt, Want::Logits).unwrap();
+    let (out, logprobs) = (session.outputs(), log_softmax(session.outputs().logits(0).unwrap()));
+    assert_eq!(out.top(0).len(), 5);
+    assert_eq!(out.top(0)[0], out.sampled(0)[0]);
+    let mut order: Vec<usize> = (0..logprobs.len()).collect();
+    order.sort_by(|&one, &other| logprobs[other].total_cmp(&logprobs[one]).then(one.cmp(&other)));
+    for (top, &token) in out.top(0).iter().zip(&order) {
+        assert_eq!(top.token.index(), token);
+        assert!((f64::from(top.logprob) - logprobs[token]).abs() < 1e-3, "{top:?} against {}", logprobs[token]);
+    }
+}
+
 pub(crate) fn draws_go_on_after_a_rebuild(at: &Setting<'_>) {
     let prompt = at.text(0, 16);
-    for (name, sampling) in samplings() {
+    for (name, sampling) in at.samplings() {
         let (_, whole) = drawn(&mut *at.session(), &sampling, &prompt, DRAWN);
         let log = [&prompt[..], &whole.tokens[..4].iter().map(|&token| Token(token)).collect::<Vec<_>>()].concat();
         // Another session; the sampling is set before, and in the middle of, what is fed.
@@ -62,7 +102,7 @@ pub(crate) fn draws_go_on_after_a_rebuild(at: &Setting<'_>) {
 pub(crate) fn draws_go_on_after_a_fork(at: &Setting<'_>) {
     let prompt = at.text(0, 16);
     let mut session = at.session();
-    for (name, sampling) in samplings() {
+    for (name, sampling) in at.samplings() {
         let (parent, whole) = drawn(&mut *session, &sampling, &prompt, DRAWN);
         let held = held(&prompt, &whole);
         let Some(child) = fork(&mut *session, &parent, prompt.len() + 3) else { continue };
@@ -78,7 +118,7 @@ pub(crate) fn draws_go_on_after_a_fork(at: &Setting<'_>) {
 pub(crate) fn draws_go_on_after_a_cut(at: &Setting<'_>) {
     let prompt = at.text(0, 16);
     let mut session = at.session();
-    for (name, sampling) in samplings() {
+    for (name, sampling) in at.samplings() {
         let (seq, whole) = drawn(&mut *session, &sampling, &prompt, DRAWN);
         let held = held(&prompt, &whole);
         // To nothing always works, and the sampling stays.

@@ -33,9 +33,8 @@ pub(crate) fn a_shift_takes_positions_out(at: &Setting<'_>) {
     assert_eq!((seq.len(), again.len()), (27, 27));
     at.near(&found, &wanted, "the same shift of the same text");
     assert!(found.iter().all(|logit| logit.is_finite()));
-    // It goes on in cells that were given up.
-    let beside = row(&mut *session, &other, &text[5..8]);
-    at.near_scattered(&beside, &at.alone(&[&text[..9], &text[5..8]].concat()), "the one beside");
+    // Its next cells are among those that were given back.
+    at.goes_on_scattered(&mut *session, &other, &text[..9], "the one beside");
     session.truncate(&seq, 0).unwrap();
     at.goes_on(&mut *session, &seq, &[], "emptied after a shift");
 }

@@ -1,65 +1,70 @@
 //! What is in use, after each operation.
 
 use crate::{
-    setting::{SEQUENCES, Setting, cut, feed, filled, fork, open},
-    subject::Pace,
+    setting::{CONTEXT, PASS, SEQUENCES, Setting, cut, feed, filled, fork, open, refused},
+    subject::{Cells, Pace},
 };
 use infer::{ErrorKind, Session, Want};
 use std::thread;
 
+/// What there is in all, and what a cell is.
 struct Ledger {
     total: usize,
-    one_cell: bool,
+    cells: Cells,
 }
 
 impl Ledger {
     fn new(at: &Setting<'_>, session: &dyn Session) -> Self {
         let usage = session.usage();
         assert_eq!((usage.sequences, usage.sequences_free, usage.cells), (0, SEQUENCES, 0), "nothing was done yet");
-        Self { total: usage.cells_free, one_cell: at.subject.one_cell }
+        Self { total: usage.cells_free, cells: at.subject.cells }
     }
 
-    /// So many sequences, `holding` of which are not empty and have these cells, if a position has one.
+    /// Of so many sequences each holds so many positions; `shared` of them are counted more than once.
     #[track_caller]
-    fn expect(&self, session: &dyn Session, sequences: usize, holding: usize, cells: usize) {
-        let cells = if self.one_cell { holding } else { cells };
-        let usage = session.usage();
-        assert_eq!((usage.sequences, usage.sequences_free), (sequences, SEQUENCES - sequences), "sequences");
+    fn expect(&self, session: &dyn Session, held: &[usize], shared: usize) {
+        let (usage, positions): (_, usize) = (session.usage(), held.iter().sum());
+        let cells = match self.cells {
+            Cells::Shared => positions - shared,
+            Cells::Copied => positions,
+            Cells::States => held.iter().filter(|&&positions| positions > 0).count(),
+        };
+        assert_eq!((usage.sequences, usage.sequences_free), (held.len(), SEQUENCES - held.len()), "sequences");
         assert_eq!((usage.cells, usage.cells_free), (cells, self.total - cells), "cells");
     }
 }
 
 pub(crate) fn usage_adds_up(at: &Setting<'_>) {
-    let (text, shares) = (at.text(0, 20), at.subject.shares);
+    let text = at.text(0, 20);
     let mut session = at.session();
     let book = Ledger::new(at, &*session);
     let parent = open(&mut *session);
-    book.expect(&*session, 1, 0, 0);
+    book.expect(&*session, &[0], 0);
     feed(&mut *session, &parent, &text[..12], Want::Nothing).unwrap();
-    book.expect(&*session, 1, 1, 12);
+    book.expect(&*session, &[12], 0);
     feed(&mut *session, &parent, &text[12..], Want::Logits).unwrap();
-    book.expect(&*session, 1, 1, 20);
-    assert_eq!(feed(&mut *session, &parent, &[], Want::Logits).unwrap_err().kind(), ErrorKind::InvalidInput);
-    book.expect(&*session, 1, 1, 20);
-    // A fork has the cells of its parent, or as many of its own.
+    book.expect(&*session, &[20], 0);
+    refused(feed(&mut *session, &parent, &[], Want::Logits), ErrorKind::InvalidInput, "no token");
+    book.expect(&*session, &[20], 0);
     let child = fork(&mut *session, &parent, 20).expect("a whole sequence can be forked");
-    let copied = if shares { 0 } else { 20 };
-    book.expect(&*session, 2, 2, 20 + copied);
+    book.expect(&*session, &[20, 20], 20);
     feed(&mut *session, &child, &text[..3], Want::Nothing).unwrap();
-    book.expect(&*session, 2, 2, 23 + copied);
+    book.expect(&*session, &[20, 23], 20);
     // A cut gives back what nobody else holds.
-    let given_back = if cut(&mut *session, &parent, 15) && !shares { 5 } else { 0 };
-    book.expect(&*session, 2, 2, 23 + copied - given_back);
+    let left = if cut(&mut *session, &parent, 15) { 15 } else { 20 };
+    book.expect(&*session, &[left, 23], left);
+    feed(&mut *session, &parent, &text[..2], Want::Nothing).unwrap();
+    book.expect(&*session, &[left + 2, 23], left);
     session.truncate(&parent, 0).unwrap();
-    book.expect(&*session, 2, 1, 23);
+    book.expect(&*session, &[0, 23], 0);
     let empty = open(&mut *session);
-    book.expect(&*session, 3, 1, 23);
+    book.expect(&*session, &[0, 23, 0], 0);
     drop(child);
-    book.expect(&*session, 2, 0, 0);
+    book.expect(&*session, &[0, 0], 0);
     drop((empty, parent));
-    book.expect(&*session, 0, 0, 0);
+    book.expect(&*session, &[], 0);
     drop(open(&mut *session));
-    book.expect(&*session, 0, 0, 0);
+    book.expect(&*session, &[], 0);
 }
 
 /// Before the session has looked, and after.
@@ -80,11 +85,47 @@ pub(crate) fn dropped_handles_free_cells_on_any_thread(at: &Setting<'_>) {
             feed(&mut *session, &kept, &text, Want::Nothing).unwrap();
         }
         dropper.join().unwrap();
-        book.expect(&*session, 1, 1, text.len());
+        book.expect(&*session, &[text.len()], 0);
     }
     let others: Vec<_> = (1..SEQUENCES).map(|_| filled(&mut *session, &text)).collect();
-    book.expect(&*session, SEQUENCES, SEQUENCES, SEQUENCES * text.len());
+    book.expect(&*session, &[text.len(); SEQUENCES], 0);
     at.goes_on(&mut *session, &kept, &text, "the one that was kept");
     drop(others);
-    book.expect(&*session, 1, 1, text.len() + 3);
+    book.expect(&*session, &[text.len() + 3], 0);
+}
+
+/// A pool of cells that is smaller than what all sequences may hold: a pass that does not fit is an error and changes nothing.
+pub(crate) fn a_pool_without_room_says_so(at: &Setting<'_>) {
+    let Some(scarce) = at.subject.scarce else { return };
+    let opened = scarce();
+    let mut session = opened.model.session(&at.options()).unwrap();
+    let total = session.usage().cells_free;
+    assert!(total < SEQUENCES * CONTEXT, "there is room for everything");
+    let text = at.text(0, PASS);
+    let mut seqs: Vec<_> = (1..SEQUENCES).map(|_| open(&mut *session)).collect();
+    'fill: loop {
+        for seq in &seqs {
+            if session.usage().cells_free < PASS {
+                break 'fill;
+            }
+            feed(&mut *session, seq, &text, Want::Nothing).unwrap();
+        }
+    }
+    let last = open(&mut *session);
+    let (held, used): (Vec<_>, _) = (seqs.iter().map(infer::Sequence::len).collect(), session.usage());
+    refused(feed(&mut *session, &last, &text, Want::Logits), ErrorKind::OutOfCells, "a pass without room");
+    assert!(session.outputs().is_empty() && !last.is_spent());
+    assert_eq!(
+        (seqs.iter().map(infer::Sequence::len).collect::<Vec<_>>(), last.len(), session.usage()),
+        (held, 0, used)
+    );
+    // What there is room for still goes; and a sequence that goes makes room.
+    feed(&mut *session, &last, &text[..used.cells_free], Want::Nothing).unwrap();
+    assert_eq!(session.usage().cells_free, 0);
+    refused(feed(&mut *session, &last, &text[..1], Want::Nothing), ErrorKind::OutOfCells, "no cell left");
+    seqs.pop();
+    let row = crate::setting::row(&mut *session, &last, &text[used.cells_free..]);
+    at.near_scattered(&row, &at.alone(&text), "after room was made");
+    drop((seqs, last, session, opened.model));
+    (opened.afterwards)();
 }
