@@ -23,7 +23,7 @@ pub enum Pooling {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct EncoderOptions {
-    /// How tokens become one result; `None` is what the model was trained for.
+    /// How tokens become one result; `None` is what the model was trained for, which a decoder does not say.
     pub pooling: Option<Pooling>,
     /// Divide each vector by its Euclidean length, so that the dot product of two is their cosine. Scores
     /// ([`Pooling::Rank`]) are left alone.

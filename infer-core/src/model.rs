@@ -150,8 +150,8 @@ pub trait Model {
     /// Makes an encoder: for embeddings, classification, reranking.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range;
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a model, or a pooling, that has no such thing;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, or that leave the pooling to a model which does not
+    /// say it; [`Unsupported`](crate::ErrorKind::Unsupported) for a model, or a pooling, that has no such thing;
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory); [`Runtime`](crate::ErrorKind::Runtime).
     fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
         let _ = options;

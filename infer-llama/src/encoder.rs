@@ -32,6 +32,30 @@ use std::{
 ///   around them.
 /// - A decoder can be asked for any other pooling. It then computes logits too, which nobody looks at.
 /// - The interrupt is polled between passes, and on the processor between the operations of one: it ends within milliseconds.
+///
+/// ```
+/// # #[cfg(feature = "link")]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = build_support::fixtures::model("minilm")?;
+/// use infer_core::{Encoder as _, EncoderOptions, Special, Tokenizer as _};
+/// use infer_llama::{Llama, Model};
+///
+/// let model = Model::open(&Llama::linked()?, path)?;
+/// let mut encoder = model.encoder(&EncoderOptions::new().with_context(128))?;
+/// let (mut question, mut answer) = (Vec::new(), Vec::new());
+/// model.tokenizer().encode("When does the boat go?", Special::ADD, &mut question)?;
+/// model.tokenizer().encode("The ferry leaves at nine.", Special::ADD, &mut answer)?;
+///
+/// encoder.encode(&[&question, &answer])?;
+/// let vectors = encoder.vectors();
+/// let (question, answer) = (vectors.vector(0).unwrap(), vectors.vector(1).unwrap());
+/// let cosine: f32 = question.iter().zip(answer).map(|(a, b)| a * b).sum();
+/// assert!(cosine > 0.4);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "link"))]
+/// # fn main() {}
+/// ```
 pub struct Encoder {
     context: raw::Encoder,
     batch: raw::Batch,
