@@ -111,6 +111,7 @@ fn a_draw_in_steady_state_has_none() {
     let hot = Sampling::greedy().with_temperature(1.5);
     for sampling in [
         Sampling::greedy(),
+        Sampling::greedy().with_logprobs(20),
         hot.clone(),
         hot.clone().with_top_k(40).with_top_p(0.95),
         hot.clone().with_top_p(0.9),

@@ -112,6 +112,9 @@ impl Pool {
 
     /// Appends the `most` best tokens of the row with their log-probabilities, the best first.
     pub(super) fn top(&mut self, row: &[f32], model: Softmax, most: usize, out: &mut Vec<Sampled>) {
+        // At once, so that no later one allocates.
+        self.list.clear();
+        self.list.reserve(row.len());
         truncation::top_k(row, most, &mut self.list);
         self.list.sort_unstable_by(|a, b| b.cmp(a));
         let sampled = |candidate: &Candidate| Sampled::new(Token(candidate.id()), model.logprob(candidate.logit()));
