@@ -196,6 +196,25 @@ impl raw::Device {
     }
 }
 
+/// How many of a model's repeating layers have their keys and values in the machine's own memory, and how many there are. A GPU has
+/// memory of its own, where what does not fit is an error; an integrated one takes the machine's. A library that does not tell is
+/// taken for one that has no devices.
+pub(crate) fn in_machine(model: &raw::Model) -> Result<(u64, u64)> {
+    let there = model.door().devices()?;
+    let mut layers = match model.layer_devices() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return Ok((1, 1)),
+        layers => layers?,
+    };
+    // The output layer has none.
+    layers.pop();
+    let apart = |layer: &&Handle| {
+        let device = there.iter().find(|device| device.handle == **layer);
+        device.is_some_and(|device| convert::device_kind(device.kind) == DeviceKind::Gpu)
+    };
+    let apart = layers.iter().filter(apart).count();
+    Ok(((layers.len() - apart) as u64, layers.len() as u64))
+}
+
 /// What of a model is where.
 pub(crate) fn placed(model: &raw::Model) -> Result<Vec<Placed>> {
     let there = model.door().devices()?;
@@ -214,4 +233,27 @@ pub(crate) fn placed(model: &raw::Model) -> Result<Vec<Placed>> {
         }
     }
     Ok(placed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use infer_sys::llama::fake;
+    use std::ops::ControlFlow;
+
+    #[test]
+    fn keys_and_values_on_a_gpu_are_not_in_the_machines_memory() {
+        let door = Door::start(fake::api()).unwrap();
+        let shares = |options: &ModelOptions| {
+            let params = convert::model_params(options, placement(door, options).unwrap(), true);
+            let mut watch = |_| ControlFlow::Continue(());
+            let source = raw::Source::Parts(&[c"faked.gguf".to_owned()]);
+            in_machine(&raw::Model::load(door, &source, params, &mut raw::Progress::new(&mut watch)).unwrap()).unwrap()
+        };
+        // A faked model has one layer, and the output layer.
+        assert_eq!(shares(&ModelOptions::new().with_devices(["CPU"])), (1, 1));
+        assert_eq!(shares(&ModelOptions::new().with_devices(["FAKE1"])), (0, 1));
+        assert_eq!(shares(&ModelOptions::new().with_devices(["FAKE1"]).with_gpu_layers(1)), (1, 1));
+        assert_eq!(shares(&ModelOptions::new().with_vocab_only(true)), (0, 0));
+    }
 }

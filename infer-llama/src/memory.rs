@@ -159,6 +159,16 @@ impl Dims {
 }
 
 impl Need {
+    /// With the keys and values of so many of all layers.
+    pub(crate) fn with_kv_share(mut self, layers: u64, all: u64) -> Self {
+        // Rounded up; without layers there is nothing to share out.
+        self.kv = u128::from(self.kv)
+            .checked_mul(layers.into())
+            .filter(|_| all > 0)
+            .map_or(self.kv, |kv| u64::try_from(kv.div_ceil(all.into())).unwrap_or(u64::MAX));
+        self
+    }
+
     pub(crate) fn total(self) -> u64 {
         self.kv.saturating_add(self.compute)
     }
@@ -179,6 +189,14 @@ impl fmt::Display for Size {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_and_values_are_shared_out_by_layers() {
+        let kv = |layers, all| Need { kv: 100, compute: 7 }.with_kv_share(layers, all).kv;
+        assert_eq!([kv(30, 30), kv(0, 30), kv(10, 30), kv(1, 1), kv(0, 0)], [100, 0, 34, 100, 100]);
+        let huge = Need { kv: u64::MAX, compute: 0 }.with_kv_share(30, 30);
+        assert_eq!(huge.kv, u64::MAX);
+    }
 
     #[test]
     fn file_pages_of_a_group_can_be_had() {

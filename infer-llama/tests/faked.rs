@@ -26,7 +26,8 @@ fn faked(script: Script) -> Faked {
     let folder = Folder::new();
     let path = folder.file("faked.gguf", &tiny::llama().bytes());
     let control = script.install();
-    let model = Model::open(&llama(), path).unwrap();
+    // On the processor, whose memory a session must fit.
+    let model = Model::open_with(&llama(), path, &ModelOptions::new().with_devices(["CPU"])).unwrap();
     Faked { control, model, _folder: folder }
 }
 

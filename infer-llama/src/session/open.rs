@@ -4,7 +4,7 @@ use super::{Adapters, Results, Seat, Session, device};
 use crate::{
     KvLayout, Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
-    convert,
+    convert, devices,
     error::BACKEND,
     memory::{Shape, Size},
     raw,
@@ -194,7 +194,8 @@ impl Plan {
 
     /// The library fills the cache as soon as it is made: past this point it is too late.
     fn check_memory(&self, model: &Model) -> Result<()> {
-        let need = model.dims().need(self.shape);
+        let (here, all) = devices::in_machine(model.raw())?;
+        let need = model.dims().need(self.shape).with_kv_share(here, all);
         let Some(available) = available_memory() else { return Ok(()) };
         if need.total() <= available.bytes {
             return Ok(());
@@ -202,7 +203,7 @@ impl Plan {
         Err(Error::new(
             ErrorKind::OutOfMemory,
             format!(
-                "a session with {} cells takes {} ({} for keys and values), {} can be had within {}; ask for a smaller context \
+                "a session with {} cells takes {} of the machine's memory ({} for keys and values), {} can be had within {}; ask for a smaller context \
                  or fewer sequences",
                 self.shape.cells,
                 Size(need.total()),
