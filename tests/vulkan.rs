@@ -3,8 +3,8 @@
 //! What is compared with the processor follows the near-tie rule: [`EPSILON`] on the processor's own lead.
 
 use infer::{
-    Batch, ErrorKind, Interrupt, Library, ModelSource, OpenOptions, Sequence, Session, SessionOptions, Special, Token,
-    Tokenizer as _, Variant, Want,
+    Batch, ErrorKind, Interrupt, Library, ModelSource, OpenOptions, Sampling, Sequence, Session, SessionOptions,
+    Special, Token, Tokenizer as _, Variant, Want,
     llama::{self, Llama, LoadOptions, ModelOptions, Placed},
 };
 use kit::{
@@ -121,6 +121,41 @@ fn all_layers_on_the_device_give_the_processors_tokens() {
     let got = greedy(&mut session(&model), &prompt, 5);
     println!("5 tokens in {:.1} s: {:?}", begin.elapsed().as_secs_f64(), got.tokens);
     println!("{:?}", want.agrees_with(&got.tokens, EPSILON).unwrap());
+}
+
+/// The same tokens as the host draws from the logits that this device computes. The last sampling is the host's on both sides: a graph
+/// with top_k and min_p ends the process in the driver in software.
+#[test]
+#[ignore = "cargo xtask vulkan"]
+fn tokens_are_drawn_on_the_device() {
+    let model = on_device(&vulkan());
+    let prompt = tokens(&model, PROMPT);
+    let [mut there, mut here] = [true, false].map(|on| {
+        let options = llama::SessionOptions::new().with_context(256).with_micro_batch(16).with_threads(2);
+        model.session(&options.with_device_sampling(on)).unwrap()
+    });
+    assert!(there.capabilities().device_sampling, "it has every operation that a draw needs");
+    let warm = Sampling::default().with_temperature(1.0).with_seed(7);
+    for sampling in [Sampling::greedy(), warm.clone(), warm.with_top_k(40).with_min_p(0.02)] {
+        let [on_device, on_host] = [&mut there, &mut here].map(|session| {
+            let sequence = open(session);
+            session.sample_with(&sequence, &sampling, &prompt).unwrap();
+            sequence
+        });
+        let mut feed = prompt.clone();
+        for _ in 0..3 {
+            let [drawn, expected] = [(&mut there, &on_device), (&mut here, &on_host)].map(|(session, sequence)| {
+                let mut batch = Batch::new();
+                batch.push(sequence, &feed, Want::Token);
+                session.decode(&batch).unwrap();
+                session.outputs().sampled(0)[0]
+            });
+            println!("{}: {:.4}, on the host {}: {:.4}", drawn.token, drawn.logprob, expected.token, expected.logprob);
+            assert_eq!(drawn.token, expected.token, "{sampling:?}");
+            assert!((drawn.logprob - expected.logprob).abs() < 1e-3);
+            feed = vec![expected.token];
+        }
+    }
 }
 
 #[test]

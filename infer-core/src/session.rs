@@ -16,6 +16,21 @@ pub struct OpenOptions {
     pub adapter: Option<String>,
 }
 
+impl OpenOptions {
+    /// The bare model.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets [`adapter`](Self::adapter).
+    #[must_use]
+    pub fn with_adapter(mut self, name: impl Into<String>) -> Self {
+        self.adapter = Some(name.into());
+        self
+    }
+}
+
 /// A model at work: it holds the keys and values of some sequences and runs forward passes over them.
 ///
 /// It lives on the thread that made it (there is no `Send` bound), is object-safe, and is the same for every runtime, so

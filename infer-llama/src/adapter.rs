@@ -12,7 +12,28 @@ use std::{fmt, path::Path, sync::Arc};
 /// An adapter (LoRA) that was loaded for a model: small changes to its weights, applied while it computes. Cheap to clone; it keeps
 /// its model open, and sessions keep it.
 ///
-/// The weights of the model stay as they are, so sequences with different adapters and without any share them.
+/// The weights of the model stay as they are, so sequences with different adapters and without any share them. A pass is computed
+/// with one: sequences of different adapters take turns, and every change costs the library a new plan of its graph.
+///
+/// ```
+/// # #[cfg(feature = "link")]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (path, lora) = (build_support::fixtures::model("tiny-llama")?, build_support::fixtures::model("tiny-lora")?);
+/// use infer_core::{OpenOptions, Session as _};
+/// use infer_llama::{Llama, Model, SessionOptions};
+///
+/// let model = Model::open(&Llama::linked()?, path)?;
+/// let adapter = model.adapter(lora)?;
+/// let options = SessionOptions::new().with_context(256).with_sequences(2).with_loaded_adapter("tuned", &adapter, 1.0);
+/// let mut session = model.session(&options)?;
+/// let tuned = session.open(&OpenOptions::new().with_adapter("tuned"))?;
+/// let bare = session.open(&OpenOptions::new())?;
+/// # drop((tuned, bare));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "link"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone)]
 pub struct Adapter {
     raw: Arc<raw::Adapter>,

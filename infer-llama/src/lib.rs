@@ -8,6 +8,8 @@
 //! - [`Session`] holds the keys and values of some sequences and runs passes over them:
 //!   [`infer_core::Session`] says what can be done with one.
 //! - [`Encoder`] turns texts into vectors or scores: embeddings, classification, reranking.
+//! - [`Adapter`] (LoRA) is a small change to a model's weights; each sequence says whether it is computed with one.
+//! - [`estimate`] says what a model and a session take before anything is loaded, [`Session::memory`] what they do take.
 //! - [`gguf`] reads headers of model files without any native code.
 //!
 //! ```

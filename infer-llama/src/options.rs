@@ -227,10 +227,10 @@ pub struct SessionOptions {
     /// Compute attention without storing the scores; `None` where the library knows it to be good. Quantised values need
     /// it.
     pub flash_attention: Option<bool>,
-    /// Draw tokens on the device that computes the logits, where the sampling allows it: greedy, or by temperature with top_k (1,024
-    /// at most) and min_p. The random numbers are the host's, so the same tokens are drawn but for draws on the very edge between two.
-    /// Logits then stay on the device unless they are asked for. Experimental in llama.cpp: off by default; whether the device can is
-    /// a [capability](infer_core::Capabilities::device_sampling).
+    /// Draw tokens on the device that computes the logits, where the sampling allows it: greedy, or by temperature; on the processor
+    /// also with top_k (1,024 at most) and min_p. The random numbers are the host's, so the same tokens are drawn, but for draws on the
+    /// very edge between two. Logits then stay on the device unless they are asked for. Experimental in llama.cpp: off by default;
+    /// whether the device can is a [capability](infer_core::Capabilities::device_sampling).
     pub device_sampling: bool,
     /// Adapters that are loaded already, beside those that are named by path in [`common`](Self::common).
     pub adapters: Vec<LoadedAdapter>,

@@ -45,9 +45,7 @@ fn options() -> SessionOptions {
 }
 
 fn with(adapter: &str) -> OpenOptions {
-    let mut options = OpenOptions::default();
-    options.adapter = Some(adapter.to_owned());
-    options
+    OpenOptions::new().with_adapter(adapter)
 }
 
 fn prompt() -> Vec<Token> {

@@ -430,8 +430,7 @@ fn sequences_of_others_and_of_the_past_are_refused() {
 #[test]
 fn adapters_are_freed_in_order() {
     let Faked { control, model, _folder: folder } = faked(Script::new());
-    let mut names = OpenOptions::default();
-    names.adapter = Some("a".into());
+    let names = OpenOptions::new().with_adapter("a");
     for session_first in [true, false] {
         let adapter = model.adapter(folder.file("adapter.gguf", &lora::llama(1).bytes())).unwrap();
         let mut session = model.session(&options().with_loaded_adapter("a", &adapter, 1.0)).unwrap();

@@ -25,11 +25,12 @@ impl Session {
         if !self.capabilities.device_sampling {
             return Ok(());
         }
-        let vocab = self.limits.vocab;
+        let (vocab, filters) = (self.limits.vocab, has_filters(&self.model));
         for entry in batch.entries().iter().filter(|entry| entry.want() != Want::Nothing) {
             let (slot, position) = (entry.slot(), entry.start() + entry.range().len());
             let sampler = self.seats[slot as usize].sampler.as_ref().filter(|_| entry.want() == Want::Token);
-            let draw = sampler.and_then(|sampler| Some((shape(sampler.sampling(), vocab)?, inputs(sampler, position))));
+            let draw = sampler
+                .and_then(|sampler| Some((shape(sampler.sampling(), vocab, filters)?, inputs(sampler, position))));
             self.context.set_draw(slot, draw.map(|(shape, _)| shape))?;
             if let Some((_, inputs)) = draw {
                 self.context.set_draw_inputs(slot, inputs)?;
@@ -63,7 +64,9 @@ impl Session {
 
 /// Whether the device of this model can draw in all the ways there are. Asked before anything is computed.
 pub(super) fn can_draw(model: &Model, context: &mut raw::Context, vocab: usize) -> Result<bool> {
-    let warm = DrawShape::Warm { min_p: true, candidates: candidates(FEWEST_CANDIDATES, vocab) };
+    let filters = has_filters(model);
+    let candidates = if filters { candidates(FEWEST_CANDIDATES, vocab) } else { 0 };
+    let warm = DrawShape::Warm { min_p: filters, candidates };
     for shape in [Some(DrawShape::Greedy), Some(warm), None] {
         match context.set_draw(0, shape) {
             Err(error) if error.kind() == ErrorKind::Unsupported => {
@@ -77,8 +80,14 @@ pub(super) fn can_draw(model: &Model, context: &mut raw::Context, vocab: usize) 
     Ok(true)
 }
 
-/// How this sampling is drawn in the graph; `None` where it is not.
-fn shape(sampling: &Sampling, vocab: usize) -> Option<DrawShape> {
+/// Whether top_k and min_p are drawn in the graph as well. At the pinned version such a graph ends the process on Vulkan's driver in
+/// software, although each operation is said to be there; on other devices it was not tried.
+fn has_filters(model: &Model) -> bool {
+    model.raw().door().variant() == "cpu"
+}
+
+/// How this sampling is drawn in the graph, with filters if it has them; `None` where it is not.
+fn shape(sampling: &Sampling, vocab: usize, filters: bool) -> Option<DrawShape> {
     // Whatever it has beside these, also what is not thought of here, is the host's.
     let Sampling { temperature, top_k, min_p, seed, penalty_window, .. } = *sampling;
     let plain = Sampling::default().with_temperature(temperature).with_seed(seed).with_penalty_window(penalty_window);
@@ -89,7 +98,7 @@ fn shape(sampling: &Sampling, vocab: usize) -> Option<DrawShape> {
         return Some(DrawShape::Greedy);
     }
     let by_k = (1..vocab).contains(&top_k);
-    if by_k && top_k > MOST_CANDIDATES {
+    if (by_k && top_k > MOST_CANDIDATES) || (!filters && (by_k || min_p > 0.0)) {
         return None;
     }
     Some(DrawShape::Warm { min_p: min_p > 0.0, candidates: if by_k { candidates(top_k, vocab) } else { 0 } })
@@ -119,7 +128,7 @@ mod tests {
     #[test]
     fn plain_samplings_are_drawn_there_and_others_are_not() {
         let warm = || Sampling::default().with_temperature(0.8).with_seed(3);
-        let drawn = |sampling: &Sampling| shape(sampling, 50_000);
+        let drawn = |sampling: &Sampling| shape(sampling, 50_000, true);
         assert_eq!(drawn(&Sampling::greedy()), Some(DrawShape::Greedy));
         assert_eq!(drawn(&warm()), Some(DrawShape::Warm { min_p: false, candidates: 0 }));
         assert_eq!(drawn(&warm().with_min_p(0.1)), Some(DrawShape::Warm { min_p: true, candidates: 0 }));
@@ -127,7 +136,7 @@ mod tests {
         assert_eq!(same, [Some(DrawShape::Warm { min_p: false, candidates: 64 }); 3], "one graph for all of them");
         assert_eq!(drawn(&warm().with_top_k(65)), Some(DrawShape::Warm { min_p: false, candidates: 128 }));
         assert_eq!(drawn(&warm().with_top_k(50_000)), drawn(&warm()), "all are none");
-        assert_eq!(shape(&warm().with_top_k(5), 30), Some(DrawShape::Warm { min_p: false, candidates: 30 }));
+        assert_eq!(shape(&warm().with_top_k(5), 30, true), Some(DrawShape::Warm { min_p: false, candidates: 30 }));
         for host in [
             warm().with_top_p(0.9),
             warm().with_top_k(1025),
@@ -138,5 +147,10 @@ mod tests {
         ] {
             assert_eq!(drawn(&host), None, "{host:?}");
         }
+        let without_filters = |sampling: &Sampling| shape(sampling, 50_000, false);
+        assert_eq!(without_filters(&warm()), drawn(&warm()));
+        assert_eq!(without_filters(&warm().with_top_k(40)), None);
+        assert_eq!(without_filters(&warm().with_min_p(0.1)), None);
+        assert_eq!(without_filters(&Sampling::greedy().with_top_k(40)), Some(DrawShape::Greedy), "it leaves one");
     }
 }
