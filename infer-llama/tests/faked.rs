@@ -596,3 +596,23 @@ fn a_scoring_pass_that_fails_puts_the_last_token_back() {
     assert_eq!((error.kind(), seq.is_spent(), session.usage().cells), (ErrorKind::Cancelled, true, 0));
     assert_eq!(control.breaches(), [""; 0]);
 }
+
+/// Keys of which nobody knows which were moved are good for nothing.
+#[test]
+fn a_shift_that_fails_half_way_spends_the_sequence_and_no_other() {
+    let Faked { control, model, .. } = faked(Script::new());
+    let mut session = model.session(&options()).unwrap();
+    let (seq, other) = (open(&mut session), open(&mut session));
+    feed(&mut session, &seq, &tokens(0..20), Want::Nothing).unwrap();
+    feed(&mut session, &other, &tokens(0..5), Want::Nothing).unwrap();
+    control.fail_update();
+    assert_eq!(session.shift(&seq, 2..12).unwrap_err().kind(), ErrorKind::Runtime);
+    assert_eq!((seq.is_spent(), other.is_spent(), session.usage().cells), (true, false, 5));
+    feed(&mut session, &other, &tokens(5..6), Want::Logits).unwrap();
+    assert_eq!(session.outputs().logits(0).unwrap(), alone(&model, &tokens(0..6)));
+    // What is behind everything else moves nothing.
+    control.fail_update();
+    session.shift(&other, 3..6).unwrap();
+    assert_eq!(other.len(), 3);
+    assert_eq!(control.breaches(), [""; 0]);
+}

@@ -1,10 +1,12 @@
 //! What a sequence can do beside growing: positions moved, tokens scored, hidden states given; and the number formats of its cache.
 
 mod kit;
+#[path = "kit/linked.rs"]
+mod linked;
 
 use infer_core::{Batch, Error, ErrorKind, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want};
 use infer_llama::{KvLayout, KvType, Model, Session, SessionOptions};
-use kit::states::{LAYOUTS, NEAR, alone, apart, assert_near, feed, model, open, options, session, text};
+use linked::{LAYOUTS, NEAR, alone, apart, assert_near, feed, model, open, options, session, text};
 
 const DECODERS: [&str; 4] = ["tiny-llama", "tiny-gemma3", "tiny-mamba", "tiny-lfm2"];
 
@@ -258,6 +260,24 @@ fn a_scoring_pass_that_is_stopped_or_finds_no_room_has_changed_nothing() {
     assert_eq!((session.usage(), seq.len(), seq.is_spent()), (before, 100, false));
     let whole = alone(&model, &options, &[&prompt[..], &more].concat());
     assert_near(&feed(&mut session, &seq, &more), &whole, "afterwards");
+}
+
+/// A fork holds the cell of the token that is fed again: there must be one more.
+#[test]
+fn scoring_beside_a_fork_takes_one_cell_more() {
+    let model = model("tiny-llama");
+    let mut session = session(&model, &options().with_layout(KvLayout::Unified).with_cells(256));
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &text(1, 200));
+    let child = session.fork(&seq, 200).unwrap();
+    let other = open(&mut session);
+    feed(&mut session, &other, &text(2, 55));
+    assert_eq!(session.usage().cells_free, 1);
+    let error = wanting(&mut session, &seq, &text(3, 1), Want::Score).unwrap_err();
+    assert_eq!((error.kind(), seq.len(), session.usage().cells_free), (ErrorKind::OutOfCells, 200, 1));
+    drop(child);
+    wanting(&mut session, &seq, &text(3, 1), Want::Score).unwrap();
+    assert_eq!(session.usage().cells_free, 0);
 }
 
 #[test]

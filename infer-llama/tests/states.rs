@@ -1,13 +1,15 @@
 //! Saved and restored sequences, over the linked door.
 
 mod kit;
+#[path = "kit/linked.rs"]
+mod linked;
 
 use infer_core::{
     Error, ErrorKind, Sequence, Session as _, Token,
     state::{Header, Reader, Writer},
 };
 use infer_llama::{KvLayout, KvType, Model, Session};
-use kit::states::{LAYOUTS, alone, apart, assert_near, feed, model, open, options, session, text};
+use linked::{LAYOUTS, alone, apart, assert_near, feed, model, open, options, session, text};
 use std::io;
 
 const DECODERS: [&str; 4] = ["tiny-llama", "tiny-gemma3", "tiny-mamba", "tiny-lfm2"];
@@ -365,6 +367,42 @@ fn a_forged_state_is_refused_or_nonsense() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{number} at {at}: {error:?}");
     }
     restored(&mut session, &state).unwrap();
+}
+
+/// Anything at all in the payload, with right checksums: an error or nonsense, whatever the model's memory is.
+#[test]
+fn states_forged_at_random_do_no_harm() {
+    for name in DECODERS {
+        let model = model(name);
+        let (mut session, seq, state) = some_state(&model, &text(1, 40));
+        let mut random = kit::Random(17);
+        for round in 0..200 {
+            let forged = forged(&state, |_, payload| {
+                // Every other time among the numbers that stand before the keys.
+                let len = if round % 2 == 0 { payload.len().min(600) } else { payload.len() } as u64;
+                for _ in 0..=random.below(3) {
+                    let at = random.below(len - 4) as usize & !3;
+                    let number =
+                        [random.next() as i32, random.below(64) as i32, -1, i32::MAX][random.below(4) as usize];
+                    set(payload, at, number);
+                }
+            });
+            let Ok(nonsense) = restored(&mut session, &forged) else { continue };
+            let mut batch = infer_core::Batch::new();
+            batch.push(&nonsense, &text(2, 3), infer_core::Want::Logits);
+            session.decode(&batch).unwrap();
+        }
+        // The others are what they were, and every cell is there.
+        let more = text(2, 3);
+        let again = restored(&mut session, &state).unwrap();
+        assert_near(&feed(&mut session, &again, &more), &feed(&mut session, &seq, &more), name);
+        drop((seq, again));
+        assert_eq!(session.usage().cells, 0, "{name}");
+        let seqs = [open(&mut session), open(&mut session), open(&mut session)];
+        for seq in &seqs {
+            feed(&mut session, seq, &text(6, 250));
+        }
+    }
 }
 
 #[test]

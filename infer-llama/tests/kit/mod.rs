@@ -3,8 +3,6 @@
 
 pub(crate) mod child;
 pub(crate) mod lora;
-#[cfg(feature = "link")]
-pub(crate) mod states;
 pub(crate) mod tiny;
 
 pub(crate) use build_support::gguf;

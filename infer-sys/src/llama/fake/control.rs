@@ -211,6 +211,11 @@ impl Control {
         self.shared.planned.store(!plan.is_empty(), Ordering::Release);
     }
 
+    /// Has the next `memory_update` fail, as one that cannot move positions does.
+    pub fn fail_update(&self) {
+        self.shared.failing_update.store(true, Ordering::Release);
+    }
+
     /// What asking for logits or embeddings gives from now on.
     pub fn set_rows(&self, rows: Rows) {
         self.shared.rows.store(rows as usize, Ordering::Release);
@@ -256,6 +261,7 @@ pub(super) struct Shared {
     planned: AtomicBool,
     plan: Mutex<VecDeque<Option<Fault>>>,
     rows: AtomicUsize,
+    failing_update: AtomicBool,
     passes: AtomicUsize,
     pub(super) live: Counters,
     breaches: Mutex<Vec<&'static str>>,
@@ -275,6 +281,7 @@ impl Shared {
             planned: AtomicBool::new(false),
             plan: Mutex::default(),
             rows: AtomicUsize::new(Rows::Given as usize),
+            failing_update: AtomicBool::new(false),
             passes: AtomicUsize::new(0),
             live: Counters::default(),
             breaches: Mutex::default(),
@@ -296,6 +303,11 @@ impl Shared {
         let fault = plan.pop_front().flatten();
         self.planned.store(!plan.is_empty(), Ordering::Release);
         fault
+    }
+
+    /// Whether this `memory_update` is the one that fails.
+    pub(super) fn takes_failing_update(&self) -> bool {
+        self.failing_update.swap(false, Ordering::AcqRel)
     }
 
     pub(super) fn rows(&self) -> Rows {

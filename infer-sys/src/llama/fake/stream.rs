@@ -45,7 +45,13 @@ impl Context {
 
 pub(super) unsafe extern "C" fn memory_update(pointer: *mut llama_context, error: *mut infer_llama_error) -> i32 {
     // SAFETY: the caller passes a context of this table that no other thread uses.
-    let outcome = unsafe { context(pointer) }.and_then(|context| context.check_tree());
+    let outcome = unsafe { context(pointer) }.and_then(|context| {
+        context.check_tree()?;
+        if context.shared.takes_failing_update() {
+            return Err(Failure::failed("positions could not be moved"));
+        }
+        Ok(())
+    });
     // SAFETY: `error` is the caller's, valid for writing or NULL.
     unsafe { finish(error, outcome) }
 }
