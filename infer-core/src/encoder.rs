@@ -213,6 +213,7 @@ pub trait Encoder {
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a text that is empty, longer than
     /// [`context`](EncoderInfo::context), or has a token outside the vocabulary, by its index, before anything is computed;
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) when the vectors do not fit the memory there is;
     /// [`Cancelled`](crate::ErrorKind::Cancelled); [`Runtime`](crate::ErrorKind::Runtime). There are no results then, and
     /// the encoder can be used again.
     fn encode(&mut self, texts: &[&[Token]]) -> Result<()>;

@@ -6,8 +6,9 @@ mod pair;
 
 use self::{pack::Pack, pair::Form};
 use crate::{
-    Model,
+    Model, available_memory,
     error::BACKEND,
+    memory::Size,
     raw::{self, Pass},
 };
 use infer_core::{EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, Vectors};
@@ -80,6 +81,23 @@ impl Encoder {
     #[must_use]
     pub fn llama_model(&self) -> &Model {
         &self.model
+    }
+
+    /// Makes room for so many vectors. Whether there is any is asked only where there is more to be had than before.
+    fn make_room(&mut self, vectors: usize) -> Result<()> {
+        let numbers = vectors.saturating_mul(self.info.width);
+        self.data.clear();
+        if numbers > self.data.capacity() {
+            let bytes = (numbers as u64).saturating_mul(size_of::<f32>() as u64);
+            let fits = available_memory().is_none_or(|available| bytes <= available.bytes);
+            if !fits || self.data.try_reserve(numbers).is_err() {
+                let message =
+                    format!("{vectors} vectors take {}, more than can be had; encode fewer texts", Size(bytes));
+                return Err(Error::new(ErrorKind::OutOfMemory, message).with_backend(BACKEND));
+            }
+        }
+        self.data.resize(numbers, 0.0);
+        Ok(())
     }
 
     /// Fills the native batch with texts that were found to fit.
@@ -162,8 +180,7 @@ impl infer_core::Encoder for Encoder {
             vectors += if self.info.pooling == Pooling::None { text.len() } else { 1 };
             self.ends.push(u32::try_from(vectors).expect("the vectors were counted"));
         }
-        self.data.clear();
-        self.data.resize(vectors * self.info.width, 0.0);
+        self.make_room(vectors)?;
         self.pack.load(texts.iter().map(|text| text.len()));
         while self.pack.next_pass(self.info.batch, self.info.texts, &mut self.texts) {
             self.fill(texts);

@@ -271,6 +271,18 @@ fn options_out_of_range_and_more_than_memory_are_refused() {
 }
 
 #[test]
+fn more_vectors_than_memory_are_refused() {
+    let Faked { control, model, .. } = faked(Script::new().with_width(u16::MAX), &tiny::llama());
+    let mut encoder = model.encoder(&options().with_pooling(Pooling::None)).unwrap();
+    // 10 TB.
+    let text = tokens(0..40);
+    let error = encoder.encode(&vec![&text[..]; 1_000_000]).unwrap_err();
+    assert_eq!((error.kind(), control.passes()), (ErrorKind::OutOfMemory, 0), "{error}");
+    assert!(encoder.vectors().is_empty());
+    assert_eq!(encode(&mut encoder, &[text]).unwrap()[0].len(), 40);
+}
+
+#[test]
 fn a_pair_is_put_together_by_the_models_template() {
     let mut file = classifier(1);
     file.set("tokenizer.chat_template.rerank", Field::text("Q{query}<s>D{document}</s>"));
