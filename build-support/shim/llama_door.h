@@ -282,8 +282,8 @@ typedef struct infer_llama_table {
     int32_t (*encode)(struct llama_context * context, const struct llama_batch * batch, int32_t * result, infer_llama_error * error);
     int32_t (*synchronize)(struct llama_context * context, infer_llama_error * error);
 
-    // Rows of the last pass, valid until the next call with this context that is not one of these. `index` is the position
-    // in the batch. INFER_LLAMA_FAILED when that position has no such row.
+    // Rows of the last pass, valid until the next call with this context that is not one of these, context_info or memory_breakdown.
+    // `index` is the position in the batch. INFER_LLAMA_FAILED when that position has no such row.
     int32_t (*logits)(struct llama_context * context, int32_t index, const float ** out, size_t * len, infer_llama_error * error);
     int32_t (*embeddings)(struct llama_context * context, int32_t index, const float ** out, size_t * len, infer_llama_error * error);
     // Pooled; `*len` is n_cls_out with rank pooling, else n_embd_out.

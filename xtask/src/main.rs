@@ -14,6 +14,7 @@ mod model;
 mod nightly;
 mod package;
 mod peers;
+mod sanitize;
 mod setup;
 mod terminal;
 mod test;
@@ -51,6 +52,7 @@ enum Command {
     Downstream(downstream::Arguments),
     Vulkan(vulkan::Arguments),
     Fuzz(fuzz::Arguments),
+    Sanitize(sanitize::Arguments),
 }
 
 /// Compare the public API of the libraries with its snapshot in docs/api, and refuse foreign types in it.
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
         Command::Vulkan(arguments) => vulkan::run(&host, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Sanitize(arguments) => sanitize::run(&host, &arguments),
         Command::Model(arguments) => model::run(&arguments),
     };
     match done {

@@ -7,7 +7,11 @@ use infer_sys::llama::{
     Api,
     bindings::{INFER_LLAMA_TOO_SMALL, ggml_backend_device, infer_llama_device, infer_llama_limits},
 };
-use std::{fmt, mem::MaybeUninit, ptr::NonNull};
+use std::{
+    fmt,
+    mem::MaybeUninit,
+    ptr::{self, NonNull},
+};
 
 /// A door whose library was started: the only way to its entries. `Copy`, `Send` and `Sync`, as [`Api`] is.
 #[derive(Clone, Copy)]
@@ -105,7 +109,7 @@ impl Door {
             return Err(Error::new(ErrorKind::Runtime, message).with_backend(BACKEND));
         };
         Ok(Device {
-            handle: Handle(handle),
+            handle: Handle::new(self.api, handle),
             name: text(raw.name),
             description: text(raw.description),
             backend: text(raw.backend),
@@ -122,9 +126,25 @@ impl fmt::Debug for Door {
     }
 }
 
-/// What a device is to the library it belongs to, whose devices live as long as the process. Never followed here.
+/// What a device is to the library it belongs to, whose devices live as long as the process. Never followed here, and given to no other
+/// library.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Handle(pub(super) NonNull<ggml_backend_device>);
+pub(crate) struct Handle {
+    pub(super) device: NonNull<ggml_backend_device>,
+    /// Which library's: the address of its table.
+    table: usize,
+}
+
+impl Handle {
+    /// The handle of a device that this library gave.
+    pub(super) fn new(api: Api, device: NonNull<ggml_backend_device>) -> Self {
+        Self { device, table: ptr::from_ref(api.table()).addr() }
+    }
+
+    pub(super) fn is_of(self, api: Api) -> bool {
+        self.table == ptr::from_ref(api.table()).addr()
+    }
+}
 
 /// A device as the library describes it.
 pub(crate) struct Device {

@@ -309,8 +309,8 @@ impl Context {
             return &[];
         }
         // SAFETY: `find_logits` got `count` rows of `width` numbers from the door and saw that they follow each other without a gap
-        // in the one buffer of logits a context has. `llama_door.h`: they are valid until the next call with this context, every one
-        // of which takes `&mut self` here and forgets the rows first; the result borrows `self`.
+        // in the one buffer of logits a context has. `llama_door.h`: they are valid until the next call with this context that does not
+        // only read rows or describe it; every such call takes `&mut self` here and forgets the rows first; the result borrows `self`.
         unsafe { slice::from_raw_parts(start, width * count) }
     }
 

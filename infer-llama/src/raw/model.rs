@@ -69,10 +69,10 @@ pub(crate) enum Weights {
     Absent,
 }
 
-/// Where the layers go. The handles are those of the library that loads.
+/// Where the layers go.
 #[derive(Default)]
 pub(crate) struct Placement {
-    /// `None`: whatever devices there are.
+    /// Of the library that loads; `None`: whatever devices there are.
     pub(crate) devices: Option<Vec<Handle>>,
     /// Layers computed on devices; `None`: all.
     pub(crate) gpu_layers: Option<u32>,
@@ -129,9 +129,12 @@ impl Model {
             Split::Row => LLAMA_SPLIT_MODE_ROW,
         };
         raw.main_gpu = i32::from(placement.main);
+        if placement.devices.iter().flatten().any(|device| !device.is_of(door.api)) {
+            return Err(Error::invalid_input("a device of one library was chosen for a model of another"));
+        }
         // `llama.h`: "NULL-terminated list of devices".
         let mut devices: Option<Vec<_>> = placement.devices.as_ref().map(|devices| {
-            let handles = devices.iter().map(|device| device.0.as_ptr());
+            let handles = devices.iter().map(|device| device.device.as_ptr());
             handles.chain([ptr::null_mut()]).collect()
         });
         raw.devices = devices.as_mut().map_or(ptr::null_mut(), Vec::as_mut_ptr);
@@ -156,7 +159,7 @@ impl Model {
         let load = || {
             call("load the model", |error| match source {
                 // SAFETY: a C string, parameters that are valid for the call (the lists they point to, of the form `llama.h` asks for,
-                // live to its end), and a place for the result. `progress` is not used
+                // live to its end; the devices are this library's), and a place for the result. `progress` is not used
                 // by anything else before the call returns.
                 #[cfg(any(not(unix), target_os = "linux"))]
                 Source::Path(path) => unsafe { door.api.model_load_from_file(path.as_ptr(), raw, out, error) },
@@ -195,7 +198,7 @@ impl Model {
         call("ask where the layers are", |error| unsafe {
             self.door.api.model_layer_devices(model, start, cap, &raw mut n, error)
         })?;
-        Ok(handles.into_iter().filter_map(NonNull::new).map(Handle).collect())
+        Ok(handles.into_iter().filter_map(NonNull::new).map(|device| Handle::new(self.door.api, device)).collect())
     }
 
     pub(crate) fn facts(&self) -> Result<Facts> {

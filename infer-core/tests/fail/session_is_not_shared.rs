@@ -1,0 +1,7 @@
+use infer_core::Session;
+
+fn is_sync<T: Sync + ?Sized>() {}
+
+fn main() {
+    is_sync::<dyn Session>();
+}

@@ -1,0 +1,144 @@
+//! `cargo xtask sanitize`: the tests that reach native code, or share something between threads, with the sanitizers of the compilers
+//! watching.
+//!
+//! *Address*: Rust and native code alike. llama.cpp and the door are built by gcc with `-fsanitize=address` into the native cache, under
+//! a key of their own, since flags are part of it; the run-time is the one that comes with the nightly compiler, whose interface gcc's
+//! instrumentation shares. Leaks are looked for too, with the suppressions in `leaks.supp`.
+//!
+//! *Thread*: Rust alone, over the faked door. The standard library that comes with the compiler is not instrumented, so that what is
+//! ordered by its waiting paths looks unordered. Hence a program of its own (`infer-llama/tests/shared.rs`) that starts and joins plain
+//! threads, which the run-time follows, and orders the rest by atomics; `threads.supp` says what is left out, and why.
+
+use std::process::Command;
+use std::time::Instant;
+
+use build_support::Host;
+use clap::ValueEnum;
+
+use crate::Result;
+use crate::nightly;
+use crate::setup::{self, Thing};
+use crate::workspace::{root, run as run_command, target};
+
+/// Run tests under AddressSanitizer with LeakSanitizer, and under ThreadSanitizer. The first time, llama.cpp is built for it: minutes.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only these; all of them by default.
+    #[arg(value_enum)]
+    kinds: Vec<Kind>,
+    #[command(flatten)]
+    without: nightly::Without,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Memory: what is used after it was freed, outside of what was asked for, or never freed.
+    Address,
+    /// What two threads touch without an order between them.
+    Thread,
+}
+
+/// What is run: packages with their features, and the tests of them.
+struct Set {
+    package: &'static str,
+    features: &'static str,
+    tests: &'static [&'static str],
+    /// For the test programs.
+    arguments: &'static [&'static str],
+}
+
+const ADDRESS: &[Set] = &[
+    Set { package: "infer-sys", features: "llama-link", tests: &["fake", "wall", "layout"], arguments: &[] },
+    Set {
+        package: "infer-llama",
+        features: "link",
+        tests: &["faked", "shared", "real", "sequences", "states", "adapters", "encoder", "device_sampling"],
+        // A process for each damaged file.
+        arguments: &["--skip", "files_that_were_damaged"],
+    },
+    Set {
+        package: "infer-llama",
+        features: "link",
+        tests: &["bad_files"],
+        // Two hundred processes each, and each of those takes as long to begin as its case does.
+        arguments: &["--skip", "two_hundred", "--skip", "fifty"],
+    },
+    Set {
+        package: "infer-tests",
+        features: "",
+        tests: &["bad_input"],
+        // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it.
+        arguments: &["--skip", "threads_that_cannot_be_started"],
+    },
+];
+
+const THREAD: &[Set] = &[Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] }];
+
+/// For gcc. Frames so that a report has the whole stack, lines so that it can be read.
+const NATIVE_FLAGS: &str = "-fsanitize=address -fno-omit-frame-pointer -g1";
+
+pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
+    if !nightly::present(arguments.without)? {
+        return Ok(());
+    }
+    let kinds = if arguments.kinds.is_empty() { &[Kind::Address, Kind::Thread][..] } else { &arguments.kinds };
+    if kinds.contains(&Kind::Address) {
+        setup::ensure(host, &[Thing::Smollm2, Thing::Source])?;
+    }
+    let mut failed = Vec::new();
+    for kind in kinds {
+        for set in kind.sets() {
+            let begin = Instant::now();
+            let name = format!("{} {}: {}", kind.name(), set.package, set.tests.join(", "));
+            match run_command(&mut kind.command(set)) {
+                Ok(()) => eprintln!("== {name}: good, {:.0} s", begin.elapsed().as_secs_f64()),
+                Err(error) => {
+                    eprintln!("== {name}: {error}");
+                    failed.push(name);
+                }
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("not good: {}", failed.join("; ")).into()) }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Thread => "thread",
+        }
+    }
+
+    fn sets(self) -> &'static [Set] {
+        match self {
+            Self::Address => ADDRESS,
+            Self::Thread => THREAD,
+        }
+    }
+
+    fn command(self, set: &Set) -> Command {
+        let mut test = nightly::cargo(["test", "--quiet", "--target", nightly::TARGET, "--package", set.package]);
+        test.args(["--features", set.features]).args(set.tests.iter().flat_map(|name| ["--test", name]));
+        test.arg("--target-dir").arg(target().join(format!("sanitize-{}", self.name())));
+        test.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+        let suppressions = |file: &str| format!("suppressions={}", root().join("xtask/sanitize").join(file).display());
+        // Each crate is instrumented; only the standard library is not, and its interface is the same with and without.
+        let flags = |sanitizer: &str| {
+            format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer -Cforce-frame-pointers")
+        };
+        match self {
+            Self::Address => {
+                test.env("RUSTFLAGS", flags("address")).env("CFLAGS", NATIVE_FLAGS).env("CXXFLAGS", NATIVE_FLAGS);
+                test.env("ASAN_OPTIONS", "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1");
+                test.env("LSAN_OPTIONS", format!("{}:print_suppressions=0", suppressions("leaks.supp")));
+            }
+            Self::Thread => {
+                test.env("RUSTFLAGS", flags("thread"));
+                test.env("TSAN_OPTIONS", format!("halt_on_error=0:{}", suppressions("threads.supp")));
+            }
+        }
+        test.arg("--").args(set.arguments);
+        test
+    }
+}
