@@ -207,3 +207,21 @@ fn no_arguments_end_it_in_any_other_way() {
         assert!(code == Some(0) || stderr.starts_with("error: "), "{arguments:?}: {stderr}");
     }
 }
+
+#[test]
+fn a_variant_is_one_there_is_and_one_that_can_be_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = |variant: &str| {
+        let mut infer = Command::cargo_bin("infer").unwrap();
+        let output = infer.args(["setup", "llama", "--variant", variant]).env("INFER_CACHE", folder.path()).output();
+        let output = output.unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = setup("opencl");
+    assert!(code == Some(2) && text.contains("cpu, vulkan, cuda, metal"), "{text}");
+    if !cfg!(target_vendor = "apple") {
+        let (code, text) = setup("metal");
+        assert!(code == Some(1) && text.contains("only Apple's systems have Metal"), "{text}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was fetched");
+}
