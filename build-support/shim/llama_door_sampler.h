@@ -115,10 +115,12 @@ private:
         return weight;
     }
 
-    // The smallest logit among the top_k.
+    // The smallest logit among the top_k. Sorted are copies that are numbers: what is none has no order, and std::sort may do anything
+    // then. That a logit is none is seen all the same, by the probability.
     ggml_tensor * last_of_top_k() {
         const int64_t n     = draw_.candidates;
-        ggml_tensor * some  = at(column_, ggml_top_k(ctx_, logits_, static_cast<int>(n)));
+        ggml_tensor * real  = ggml_clamp(ctx_, logits_, -FLT_MAX, FLT_MAX);
+        ggml_tensor * some  = at(column(real, n_), ggml_top_k(ctx_, real, static_cast<int>(n)));
         ggml_tensor * order = ggml_argsort(ctx_, ggml_reshape_1d(ctx_, some, n), GGML_SORT_ORDER_DESC);
         return at(at(some, order), input(draw_.ranks, GGML_TYPE_I32));
     }

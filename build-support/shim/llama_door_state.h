@@ -179,6 +179,8 @@ public:
     void read(void * dst, size_t size) override {
         guarded([&] {
             check_number(size);
+            // llama.cpp reads into variables that it has not initialised, and whoever fills them may be shown what is there.
+            std::memset(dst, 0, size);
             take(dst, size);
             if (size == sizeof(uint32_t)) {
                 uint32_t number = 0;

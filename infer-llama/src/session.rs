@@ -87,6 +87,8 @@ pub struct Session {
     running: Vec<Running>,
     /// Whether a call of that pass has stored anything.
     stored: bool,
+    /// The slot whose positions are being moved. As above: where they are then, nobody knows.
+    moving: Option<u32>,
     /// What the rows of the next call score: kept for its memory.
     targets: Vec<Target>,
 }
@@ -117,6 +119,9 @@ impl Session {
     fn begin(&mut self) {
         if !self.running.is_empty() {
             self.take_back(Damage::Partial);
+        }
+        if let Some(slot) = self.moving.take() {
+            self.spend(slot);
         }
         self.results.clear();
         let Self { slots, context, seats, cells, .. } = self;

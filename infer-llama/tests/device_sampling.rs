@@ -7,7 +7,7 @@ use infer_core::{
     sampling::Sampler,
 };
 use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
-use kit::{Folder, tiny};
+use kit::{Folder, Random, tiny};
 use std::{
     panic::{self, AssertUnwindSafe},
     sync::LazyLock,
@@ -274,6 +274,35 @@ fn logits_that_are_not_numbers_are_an_error() {
     batch.push(&seq, &[Token(72)], Want::Logits);
     // The host has a look at the logits too.
     assert!(session.decode(&batch).unwrap_err().to_string().contains("not a number"));
+}
+
+/// The library sorts the largest, and where some are not numbers there is no order to go by.
+#[test]
+fn logits_that_are_not_numbers_are_an_error_also_where_they_are_sorted() {
+    let folder = Folder::new();
+    let mut random = Random(3);
+    for nth in 0..40 {
+        let mut gguf = tiny::llama();
+        let tensor = gguf.tensors.iter_mut().find(|tensor| tensor.name == "output.weight").unwrap();
+        let (rows, row) = (tensor.shape[1], tensor.shape[0] as usize * 4);
+        for number in (0..rows).filter(|_| random.below(40) < nth) {
+            tensor.data[number as usize * row..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        }
+        tensor.data[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        let path = folder.file(&format!("nan-{nth}.gguf"), &gguf.bytes());
+        let model = Model::open(&Llama::linked().unwrap(), path).unwrap();
+        let mut session = model.session(&on_device()).unwrap();
+        let seq = open(&mut session);
+        for top_k in [1, 40, rows as usize - 1] {
+            let sampling = Sampling::default().with_temperature(1.0).with_top_k(top_k);
+            session.sample_with(&seq, &sampling, &[]).unwrap();
+            let mut batch = Batch::new();
+            batch.push(&seq, &[Token(72)], Want::Token);
+            let error = session.decode(&batch).unwrap_err();
+            assert!(error.to_string().contains("not a number"), "{error}");
+            assert_eq!(seq.len(), 0);
+        }
+    }
 }
 
 /// Panics when the library logs.

@@ -280,6 +280,30 @@ fn scoring_beside_a_fork_takes_one_cell_more() {
     assert_eq!(session.usage().cells_free, 0);
 }
 
+/// The last token of each is fed again in a cell of its own, since a fork holds the old one: also where the pass fails.
+#[test]
+fn scoring_several_that_share_their_last_token_finds_room_for_all_or_changes_nothing() {
+    let model = model("tiny-llama");
+    let options = options().with_layout(KvLayout::Unified).with_cells(256).with_sequences(6);
+    let mut session = session(&model, &options);
+    let prompt = text(1, 254);
+    let first = open(&mut session);
+    feed(&mut session, &first, &prompt);
+    let mut sequences: Vec<Sequence> = (0..4).map(|_| session.fork(&first, prompt.len()).unwrap()).collect();
+    sequences.push(first);
+    let before = session.usage();
+    assert_eq!(before.cells_free, 2);
+    let mut batch = Batch::new();
+    for seq in &sequences {
+        batch.push(seq, &text(2, 1), Want::Score);
+    }
+    assert_eq!(session.decode(&batch).unwrap_err().kind(), ErrorKind::OutOfCells);
+    assert_eq!(session.usage(), before);
+    assert!(sequences.iter().all(|seq| seq.len() == 254 && !seq.is_spent()));
+    // One has room for its last token and the new one.
+    assert_eq!(scores(&mut session, &sequences[0], &text(2, 1)).len(), 1);
+}
+
 #[test]
 fn a_likely_text_scores_higher_than_an_unlikely_one() {
     let smollm2 = model("smollm2");

@@ -40,6 +40,10 @@ pub(crate) struct Context {
     shape: Shape,
     /// Polled by the library while it computes: lives as long as `ptr`, which `drop` frees first.
     stop: Arc<AtomicBool>,
+    /// Whether passes give hidden states, in place of few rows one of each token; and whether `stop` is looked at. `None` where the
+    /// call that says so did not come to its end.
+    hidden: Option<bool>,
+    polled: Option<bool>,
     /// Those that it may have set, all of `model`: freed after the context.
     pub(super) adapters: Vec<Arc<Adapter>>,
     /// Sequence → what is attached to it: freed after the context.
@@ -224,6 +228,8 @@ impl Context {
             rows: Rows::NONE,
             shape: Shape::default(),
             stop,
+            hidden: Some(raw.embeddings),
+            polled: Some(true),
             adapters,
             samplers: Vec::new(),
             kept: Vec::new(),
@@ -255,6 +261,13 @@ impl Context {
 
     /// Runs one pass over what the batch holds, which wants no more rows than there can be.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Pass> {
+        self.give_hidden(false)?;
+        self.poll(true)?;
+        self.pass(batch)
+    }
+
+    /// Runs one pass, with hidden states and polled or not, as the library was told.
+    fn pass(&mut self, batch: &mut Batch) -> Result<Pass> {
         if batch.wanted() > self.shape.outputs as usize {
             // llama.cpp asserts.
             let message = format!("{} rows are wanted of a pass that can give {}", batch.wanted(), self.shape.outputs);

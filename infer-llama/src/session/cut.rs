@@ -53,12 +53,16 @@ impl Session {
         let slot = self.slots.slot(seq)?;
         let held = self.slots.check_shift(slot, &dropped)?;
         self.check_shift(slot, held, &dropped)?;
-        self.seat(slot).sampler = None;
         if dropped.end == held {
             // Nothing is behind it: a cut.
-            return self.cut_to(seq, dropped.start);
+            self.cut_to(seq, dropped.start)?;
+            self.seat(slot).sampler = None;
+            return Ok(());
         }
-        match self.context.shift(slot, dropped.clone()) {
+        self.moving = Some(slot);
+        let moved = self.context.shift(slot, dropped.clone());
+        self.moving = None;
+        match moved {
             Ok(true) => {}
             Ok(false) => {
                 let message = "the model's memory cannot take positions out of a sequence";
@@ -71,7 +75,9 @@ impl Session {
             }
         }
         self.slots.set_len(slot, held - dropped.len());
-        self.seat(slot).tokens.drain(dropped.clone());
+        let seat = self.seat(slot);
+        seat.sampler = None;
+        seat.tokens.drain(dropped.clone());
         self.cells.remove(slot, dropped);
         Ok(())
     }

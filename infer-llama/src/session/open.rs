@@ -60,6 +60,7 @@ impl Session {
             drawn: Vec::with_capacity(sequences as usize),
             running: Vec::with_capacity(sequences as usize),
             stored: false,
+            moving: None,
             targets: Vec::new(),
         })
     }

@@ -9,6 +9,7 @@ use infer_core::{Batch, Entry, Error, ErrorKind, Result, Rows, Token, Want};
 use std::sync::atomic::Ordering;
 
 /// A sequence of the pass that is running.
+#[derive(Clone, Copy)]
 pub(super) struct Running {
     slot: u32,
     /// Its length before the pass.
@@ -223,9 +224,9 @@ impl Session {
     /// After a pass that failed: its sequences are as they were before, or spent.
     pub(super) fn take_back(&mut self, damage: Damage) {
         self.results.clear();
-        while let Some(running) = self.running.pop() {
-            let Running { slot, start, .. } = running;
-            let whole = match (damage, running.again) {
+        // One that is not done yet stays in the list: should a subscriber panic, the next call begins with it again.
+        while let Some(&Running { slot, start, again }) = self.running.last() {
+            let whole = match (damage, again) {
                 (Damage::None, None) => true,
                 (Damage::Unknown, _) => false,
                 (_, Some(token)) => self.feed_again(slot, start, token),
@@ -237,6 +238,7 @@ impl Session {
             if !whole {
                 self.spend(slot);
             }
+            self.running.pop();
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Target {
 impl Session {
     /// Whether all scores that are wanted can be had.
     pub(super) fn check_scores(&mut self, batch: &Batch) -> Result<()> {
+        // A cell that another sequence holds stays there when this one lets go of it, and there must be one more.
+        let mut more = 0;
         for (index, entry) in batch.entries().iter().enumerate() {
             let (slot, start) = (entry.slot(), entry.start());
             if entry.want() != Want::Score || start == 0 {
@@ -30,11 +32,12 @@ impl Session {
                 ))
                 .with_backend(BACKEND));
             }
-            // A cell that another sequence holds stays there when this one lets go of it, and there must be one more.
-            if self.cells.is_any_shared(slot, start - 1) && self.total - self.cells.used() <= entry.range().len() {
-                let message = "no room in the KV cache for this pass; drop or truncate sequences";
-                return Err(Error::new(ErrorKind::OutOfCells, message).with_backend(BACKEND));
-            }
+            more += usize::from(self.cells.is_any_shared(slot, start - 1));
+        }
+        // Once they are let go of there is a way back only where there is room for all.
+        if more > 0 && self.total - self.cells.used() < batch.token_count() + more {
+            let message = "no room in the KV cache for this pass; drop or truncate sequences";
+            return Err(Error::new(ErrorKind::OutOfCells, message).with_backend(BACKEND));
         }
         Ok(())
     }

@@ -71,7 +71,7 @@ impl Encoder {
             self.clear()?;
         }
         if !self.encodes {
-            return self.context.decode(batch);
+            return self.context.pass(batch);
         }
         let model = self.context.model.clone();
         let _shared = model.shared()?;

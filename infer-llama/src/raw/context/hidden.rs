@@ -8,10 +8,9 @@ use std::{ptr, slice, sync::Arc};
 impl Context {
     /// Runs one pass that nobody stops.
     pub(crate) fn decode_unstopped(&mut self, batch: &mut Batch) -> Result<Pass> {
+        self.give_hidden(false)?;
         self.poll(false)?;
-        let pass = self.decode(batch);
-        self.poll(true)?;
-        pass
+        self.pass(batch)
     }
 
     /// Runs one pass that gives the hidden state at each place of the batch, all of which want a row; `each` is called with them, in
@@ -19,17 +18,12 @@ impl Context {
     pub(crate) fn decode_hidden(&mut self, batch: &mut Batch, mut each: impl FnMut(&[f32])) -> Result<Pass> {
         let count = batch.wanted();
         self.give_hidden(true)?;
-        let pass = self.decode(batch);
-        let mut read = || {
-            if matches!(pass, Ok(Pass::Done)) {
-                (0..count).try_for_each(|place| self.hidden(place, &mut each))?;
-            }
-            Ok(())
-        };
-        let read = read();
-        // Whatever came of it: the passes to come do without.
-        self.give_hidden(false)?;
-        read.and(pass)
+        self.poll(true)?;
+        let pass = self.pass(batch)?;
+        if pass == Pass::Done {
+            (0..count).try_for_each(|place| self.hidden(place, &mut each))?;
+        }
+        Ok(pass)
     }
 
     fn hidden(&mut self, place: usize, each: &mut impl FnMut(&[f32])) -> Result<()> {
@@ -48,20 +42,34 @@ impl Context {
         Ok(())
     }
 
-    fn give_hidden(&mut self, on: bool) -> Result<()> {
+    /// Has the passes to come give hidden states, or not. All tokens of a pass that does have a row, and the library asserts that there
+    /// are no more rows than it was made for: a panic that leaves a call with them on must not leave them on for the next pass.
+    pub(super) fn give_hidden(&mut self, on: bool) -> Result<()> {
+        if self.hidden == Some(on) {
+            return Ok(());
+        }
+        self.hidden = None;
         let (api, context) = self.parts();
         // SAFETY: the context lives and is this thread's alone.
-        call("ask for hidden states", |error| unsafe { api.set_embeddings(context, on, error) })
+        call("ask for hidden states", |error| unsafe { api.set_embeddings(context, on, error) })?;
+        self.hidden = Some(on);
+        Ok(())
     }
 
-    /// Whether the flag that stops a pass is looked at.
-    fn poll(&mut self, on: bool) -> Result<()> {
+    /// Has the passes to come look at the flag that stops them, or not.
+    pub(super) fn poll(&mut self, on: bool) -> Result<()> {
+        if self.polled == Some(on) {
+            return Ok(());
+        }
+        self.polled = None;
         let (api, context) = self.parts();
         let (callback, data) = match on {
             true => (Some(on_abort as _), Arc::as_ptr(&self.stop).cast_mut().cast()),
             false => (None, ptr::null_mut()),
         };
         // SAFETY: the context lives and is this thread's alone; what the callback is given lives in `stop` as long as the context.
-        call("set what stops a pass", |error| unsafe { api.set_abort_callback(context, callback, data, error) })
+        call("set what stops a pass", |error| unsafe { api.set_abort_callback(context, callback, data, error) })?;
+        self.polled = Some(on);
+        Ok(())
     }
 }
