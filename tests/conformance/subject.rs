@@ -81,6 +81,9 @@ const SMOLLM2: f32 = 0.001;
 /// Its attention adds up in 16 bits, cell by cell: up to 1.07 apart where they lie in another order.
 const SMOLLM2_SCATTERED: f32 = 1.5;
 
+/// Weights of 32 bits. Texts beside one decide in which order its numbers are added up: vectors of length 1 are 0.0001 apart.
+const MINILM: f32 = 0.0005;
+
 const DECODER: Subject = Subject {
     name: "",
     kind: Kind::Session,
@@ -198,6 +201,7 @@ pub(crate) fn all() -> &'static [Subject] {
             ..ENCODER
         },
         Subject { name: "tiny_bert", open: || linked("tiny-bert", SPLIT), epsilon: TINY, ..ENCODER },
+        Subject { name: "minilm", open: || linked("minilm", SPLIT), epsilon: MINILM, pace: Pace::Slow, ..ENCODER },
         Subject {
             name: "tiny_rank",
             open: || linked("tiny-rank", SPLIT),

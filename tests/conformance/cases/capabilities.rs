@@ -106,4 +106,16 @@ pub(crate) fn adapters_change_what_is_computed(at: &Setting<'_>) {
     let child = session.fork(&other, text.len()).unwrap();
     let (found, wanted) = (row(&mut *session, &child, &text[..2]), row(&mut *session, &other, &text[..2]));
     at.near(&found, &wanted, "a fork of the adapted one");
+    // And so has what was saved; where there is no such adapter it cannot be restored.
+    if !session.capabilities().save {
+        return;
+    }
+    let mut state = Vec::new();
+    session.save(&child, &mut state).unwrap();
+    let restored = session.restore(&mut &state[..]).unwrap();
+    let (found, wanted) = (row(&mut *session, &restored, &text[..2]), row(&mut *session, &other, &text[..2]));
+    at.near(&found, &wanted, "the adapted one, saved and restored");
+    let mut bare = at.session();
+    refused(bare.restore(&mut &state[..]), ErrorKind::InvalidInput, "an adapter that is not there");
+    assert_eq!(bare.usage().sequences, 0);
 }

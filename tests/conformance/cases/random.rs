@@ -4,7 +4,9 @@ use crate::{
     setting::{Setting, unless_unsupported},
     subject::{Cells, Pace},
 };
-use infer::{Batch, ErrorKind, OpenOptions, Sequence, Session, SessionOptions, Token, Want};
+use infer::{
+    Batch, ErrorKind, OpenOptions, Sampling, Sequence, Session, SessionOptions, Token, Want, sampling::Sampler,
+};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -26,6 +28,8 @@ enum Operation {
     Decode(Vec<(usize, usize)>),
     /// Saved, dropped, restored.
     Park(usize),
+    /// Tokens are drawn from here on, by one of the samplings.
+    Sample(usize, usize),
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
@@ -36,7 +40,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         2 => (seq.clone(), share).prop_map(|(seq, share)| Operation::Truncate(seq, share)),
         1 => seq.clone().prop_map(Operation::Drop),
         6 => vec((seq.clone(), 1..9_usize), 1..4).prop_map(Operation::Decode),
-        1 => seq.prop_map(Operation::Park),
+        1 => seq.clone().prop_map(Operation::Park),
+        2 => (seq, 0..16_usize).prop_map(|(seq, sampling)| Operation::Sample(seq, sampling)),
     ];
     vec(operation, 1..24)
 }
@@ -74,6 +79,24 @@ struct Known {
     seq: Sequence,
     tokens: Vec<Token>,
     cells: Vec<usize>,
+    /// How tokens are drawn, and what was its prompt.
+    sampling: Option<(Sampling, Vec<Token>)>,
+}
+
+impl Known {
+    fn new(seq: Sequence, tokens: Vec<Token>, cells: Vec<usize>) -> Self {
+        Self { seq, tokens, cells, sampling: None }
+    }
+
+    /// What is drawn from this row: by a sampler that is made for it, and knows nothing of forks and cuts before.
+    fn draw(&self, row: &[f32]) -> Option<Token> {
+        let (sampling, prompt) = self.sampling.as_ref()?;
+        let mut sampler = Sampler::new(sampling, prompt, row.len()).unwrap();
+        sampler.accept(0, &self.tokens);
+        let mut drawn = Vec::new();
+        sampler.sample(row, self.tokens.len(), &mut drawn).unwrap();
+        Some(drawn[0].token)
+    }
 }
 
 impl<'a> World<'a> {
@@ -91,6 +114,7 @@ impl<'a> World<'a> {
             &Operation::Drop(which) if which < self.seqs.len() => drop(self.seqs.remove(which)),
             Operation::Decode(entries) => self.decode(entries),
             &Operation::Park(which) if which < self.seqs.len() => self.park(which),
+            &Operation::Sample(which, sampling) if which < self.seqs.len() => self.sample(which, sampling),
             _ => {}
         }
         self.check();
@@ -98,7 +122,7 @@ impl<'a> World<'a> {
 
     fn open(&mut self) {
         match self.session.open(&OpenOptions::default()) {
-            Ok(seq) => self.seqs.push(Known { seq, tokens: Vec::new(), cells: Vec::new() }),
+            Ok(seq) => self.seqs.push(Known::new(seq, Vec::new(), Vec::new())),
             Err(error) => self.full(&error),
         }
     }
@@ -128,7 +152,7 @@ impl<'a> World<'a> {
             Cells::Copied => self.new_cells(len),
             Cells::Shared | Cells::States => self.seqs[which].cells[..len].to_vec(),
         };
-        self.seqs.push(Known { seq, tokens, cells });
+        self.seqs.push(Known::new(seq, tokens, cells));
     }
 
     fn truncate(&mut self, which: usize, share: usize) {
@@ -149,7 +173,16 @@ impl<'a> World<'a> {
         drop(known.seq);
         let seq = self.session.restore(&mut &state[..]).unwrap();
         let cells = self.new_cells(known.tokens.len());
-        self.seqs.push(Known { seq, tokens: known.tokens, cells });
+        self.seqs.push(Known::new(seq, known.tokens, cells));
+    }
+
+    fn sample(&mut self, which: usize, sampling: usize) {
+        let (mut samplings, known) = (self.at.samplings(), &mut self.seqs[which]);
+        let (_, sampling) = samplings.swap_remove(sampling % samplings.len());
+        // A part of it is the prompt, the rest was generated.
+        let prompt = known.tokens[..known.tokens.len() / 2].to_vec();
+        self.session.sample_with(&known.seq, &sampling, &prompt).unwrap();
+        known.sampling = Some((sampling, prompt));
     }
 
     fn decode(&mut self, entries: &[(usize, usize)]) {
@@ -180,9 +213,11 @@ impl<'a> World<'a> {
             let known = &mut self.seqs[which];
             known.tokens.extend(tokens);
             known.cells.extend(cells);
-            let row = self.session.outputs().logits(entry).expect("logits were wanted").to_vec();
+            let out = self.session.outputs();
+            let row = out.logits(entry).expect("logits were wanted");
+            assert_eq!(out.token(entry), known.draw(row), "what is drawn after {} tokens", known.tokens.len());
             let wanted = self.at.alone(&known.tokens);
-            self.at.near_scattered(&row, &wanted, &format!("{} tokens of sequence {which}", known.tokens.len()));
+            self.at.near_scattered(row, &wanted, &format!("{} tokens of sequence {which}", known.tokens.len()));
         }
     }
 
