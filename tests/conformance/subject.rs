@@ -26,6 +26,8 @@ pub(crate) struct Subject {
     pub(crate) scattered: f32,
     /// What its cells hold.
     pub(crate) cells: Cells,
+    /// Whether tokens are drawn where the logits are computed.
+    pub(crate) draws: bool,
     /// How much can be asked of it in a second.
     pub(crate) pace: Pace,
     /// The same with a pool of cells that a few sequences fill, where that can be had.
@@ -91,6 +93,7 @@ const DECODER: Subject = Subject {
     epsilon: 0.0,
     scattered: 0.0,
     cells: Cells::Shared,
+    draws: false,
     pace: Pace::Quick,
     scarce: None,
     adapters: None,
@@ -154,7 +157,12 @@ pub(crate) fn all() -> &'static [Subject] {
             adapters: Some(tiny_adapters),
             ..TINY_DECODER
         },
-        Subject { name: "tiny_llama_drawing_in_the_graph", open: || linked("tiny-llama", DRAWING), ..TINY_DECODER },
+        Subject {
+            name: "tiny_llama_drawing_in_the_graph",
+            open: || linked("tiny-llama", DRAWING),
+            draws: true,
+            ..TINY_DECODER
+        },
         Subject {
             name: "tiny_llama_loaded",
             open: || loaded("tiny-llama", UNIFIED),
@@ -170,7 +178,18 @@ pub(crate) fn all() -> &'static [Subject] {
 
             ..TINY_DECODER
         },
-        Subject { name: "tiny_mamba", open: || linked("tiny-mamba", UNIFIED), cells: Cells::States, ..TINY_DECODER },
+        Subject {
+            name: "tiny_mamba_unified",
+            open: || linked("tiny-mamba", UNIFIED),
+            cells: Cells::States,
+            ..TINY_DECODER
+        },
+        Subject {
+            name: "tiny_mamba_split",
+            open: || linked("tiny-mamba", SPLIT),
+            cells: Cells::States,
+            ..TINY_DECODER
+        },
         Subject { name: "tiny_lfm2_unified", open: || linked("tiny-lfm2", UNIFIED), ..TINY_DECODER },
         Subject { name: "tiny_lfm2_split", open: || linked("tiny-lfm2", SPLIT), cells: Cells::Copied, ..TINY_DECODER },
         Subject {

@@ -15,6 +15,7 @@ pub(crate) fn capabilities_tell_the_truth(at: &Setting<'_>) {
         text.chunks(20).for_each(|part| feed(session, &seq, part, Want::Nothing).unwrap());
         seq
     };
+    assert_eq!(able.device_sampling, at.subject.draws);
     let seq = fed(&mut *session);
     let mut unsupported = [0, 0];
     for len in (0..=text.len()).step_by(8) {

@@ -145,6 +145,34 @@ pub(crate) fn texts_that_cannot_be_are_errors_by_their_index(at: &Setting<'_>) {
     }
 }
 
+/// In a form of the model's own, or `Unsupported`; and the second text matters.
+pub(crate) fn pairs_are_compared_or_unsupported(at: &Setting<'_>) {
+    let mut encoder = encoder(at, &options());
+    let before = at.text(0, 3);
+    let mut pair = |second: &str| {
+        let mut tokens = before.clone();
+        let outcome = encoder.pair("the cat sat", second, &mut tokens);
+        assert_eq!(tokens[..before.len()], before, "what was there stays");
+        match outcome {
+            Ok(()) => {
+                let text = tokens.split_off(before.len());
+                Some(encode(&mut *encoder, &[text]).unwrap().remove(0))
+            }
+            Err(error) => {
+                assert_eq!((error.kind(), tokens.len()), (ErrorKind::Unsupported, before.len()), "{error}");
+                None
+            }
+        }
+    };
+    let [good, bad, again] = ["a good dog", "a bad bank", "a good dog"].map(&mut pair);
+    assert_eq!(good.is_some(), bad.is_some());
+    if let (Some(good), Some(bad), Some(again)) = (good, bad, again) {
+        assert_eq!(good.len(), 1, "one result for two texts");
+        at.near(&again[0], &good[0], "the same two");
+        assert!(apart(&good[0], &bad[0]) > at.subject.epsilon, "another second text is something else");
+    }
+}
+
 pub(crate) fn an_encoders_interrupt_is_a_level(at: &Setting<'_>) {
     let mut encoder = encoder(at, &options());
     let texts = texts(at);

@@ -53,6 +53,7 @@ pub(crate) fn all() -> &'static [Case] {
         Session shifts: a_shift_takes_positions_out;
         Session random: any_sequence_of_operations_equals_recompute;
         Encoder encoders: a_vector_depends_on_its_text_alone, vectors_are_what_the_encoder_says, poolings_are_what_they_say,
-            texts_that_cannot_be_are_errors_by_their_index, an_encoders_interrupt_is_a_level;
+            texts_that_cannot_be_are_errors_by_their_index, an_encoders_interrupt_is_a_level,
+            pairs_are_compared_or_unsupported;
     }
 }
