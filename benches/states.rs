@@ -1,6 +1,7 @@
 //! A sequence of a thousand tokens saved, restored and forked, beside a plain copy of the bytes its state has.
 //!
-//! In each round every contestant takes one turn: ours, and the copy twice. All memory is there and was touched before.
+//! In each round every contestant takes one turn: ours, and the copy twice. All memory is there and was touched before, and each
+//! has its own to read from and to write to: what one reads must not lie in a cache because another has read it.
 
 use infer_benches::{
     Bar, Figure, Run,
@@ -62,6 +63,7 @@ fn save(run: &mut Run, session: &mut Session, seq: &Sequence, state: &[u8]) {
     let rounds = if run.quick() { 20 } else { 300 };
     run.progress(&format!("save: {rounds} rounds of {:.1} MB", state.len() as f64 / 1e6));
     let mut places = [(); 3].map(|()| vec![0_u8; state.len()]);
+    let sources = [(); 3].map(|()| state.to_vec());
     let mut step = |who: usize| {
         let place = &mut places[who];
         if who == OURS {
@@ -70,7 +72,7 @@ fn save(run: &mut Run, session: &mut Session, seq: &Sequence, state: &[u8]) {
             saved.unwrap_or_else(|error| panic!("{error}"));
             took
         } else {
-            copy(state, place)
+            copy(&sources[who], place)
         }
     };
     report(run, ["states/save", "states/save/time"], state.len(), &measured(rounds, &mut step));
@@ -80,11 +82,13 @@ fn save(run: &mut Run, session: &mut Session, seq: &Sequence, state: &[u8]) {
 fn restore(run: &mut Run, session: &mut Session, state: &[u8]) {
     let rounds = if run.quick() { 20 } else { 300 };
     run.progress(&format!("restore: {rounds} rounds of {:.1} MB", state.len() as f64 / 1e6));
-    let mut place = vec![0_u8; state.len()];
+    let mut places = [(); 3].map(|()| vec![0_u8; state.len()]);
+    let sources = [(); 3].map(|()| state.to_vec());
     let mut step = |who: usize| {
         if who != OURS {
-            return copy(state, &mut place);
+            return copy(&sources[who], &mut places[who]);
         }
+        let state = &sources[OURS];
         let (took, restored) = timed(|| session.restore(&mut &state[..]));
         drop(restored.unwrap_or_else(|error| panic!("{error}")));
         // So that the next one need not clear up after this one.

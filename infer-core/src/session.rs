@@ -123,7 +123,8 @@ pub trait Session {
     /// Writes the sequence's state, for [`restore`](Self::restore) of a session of the same model: its tokens, what was computed
     /// from them, and the name of its adapter. Sampling is not part of it.
     ///
-    /// Nothing is gathered in memory: the state is written piece by piece as it lies in the session. The frame around it is
+    /// Nothing is gathered in memory: the state is written in small pieces as it lies in the session, so a file is best behind a
+    /// [`BufWriter`](std::io::BufWriter) (and a [`BufReader`](std::io::BufReader) later). The frame around it is
     /// [`state`](state/index.html)'s.
     ///
     /// ```

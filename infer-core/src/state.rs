@@ -38,6 +38,9 @@ const PRELUDE: usize = 36;
 const SUM: usize = 8;
 /// Bytes of a payload that are verified at once: few enough to stay in a core's own cache between that and their copy.
 const CHUNK: usize = 64 * 1024;
+/// Bytes that are summed and copied before more are touched: they are in the innermost cache still, and a page is what processors
+/// fetch ahead. With twice as many a state takes a fifth longer, and so it does with half as many.
+const STEP: usize = 4096;
 /// Bytes a description can have.
 const DESCRIPTION: usize = 64 * 1024;
 

@@ -1,4 +1,4 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, SUM, VERSION, checksum, chunk_seed, damaged};
+use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, STEP, SUM, VERSION, checksum, chunk_seed, damaged};
 use crate::{Error, ErrorKind, Result, Token};
 use std::{
     fmt,
@@ -118,12 +118,14 @@ impl<'r> Reader<'r> {
             return Err(damaged("it is shorter than what it describes"));
         }
         let (now, later) = into.split_at_mut(into.len().min(len));
-        fill(self.from, now)?;
+        let mut sum = XxHash3_64::with_seed(chunk_seed(self.description, self.chunks));
+        for step in now.chunks_mut(STEP) {
+            fill(self.from, step)?;
+            sum.write(step);
+        }
         let rest = &mut self.buffer[..len - now.len() + SUM];
         fill(self.from, rest)?;
         let (rest, stated) = rest.split_at(len - now.len());
-        let mut sum = XxHash3_64::with_seed(chunk_seed(self.description, self.chunks));
-        sum.write(now);
         sum.write(rest);
         if stated != sum.finish().to_le_bytes() {
             let of = self.header.payload.div_ceil(CHUNK as u64);

@@ -1,4 +1,4 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, VERSION, checksum, chunk_seed};
+use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, STEP, VERSION, checksum, chunk_seed};
 use crate::{Error, ErrorKind, Result};
 use std::{
     fmt,
@@ -57,7 +57,7 @@ impl<'w> Writer<'w> {
         let rest = self.left.checked_sub(bytes.len() as u64);
         self.left = rest.ok_or_else(|| Error::new(ErrorKind::Runtime, "a state is longer than the runtime said"))?;
         while !bytes.is_empty() {
-            let (step, more) = bytes.split_at(bytes.len().min(self.room));
+            let (step, more) = bytes.split_at(bytes.len().min(self.room).min(STEP));
             self.hasher.write(step);
             self.to.write_all(step).map_err(not_written)?;
             bytes = more;
