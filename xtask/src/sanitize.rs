@@ -70,9 +70,18 @@ const ADDRESS: &[Set] = &[
         // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it.
         arguments: &["--skip", "threads_that_cannot_be_started"],
     },
+    // The loaded library is built without it.
+    Set { package: "infer-tests", features: "", tests: &["conformance"], arguments: &["tiny_", "--skip", "loaded"] },
 ];
 
 const THREAD: &[Set] = &[Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] }];
+
+/// What must be reported, by test and report: a sanitizer that sees nothing proves nothing.
+const CANARIES: &[(&str, &str)] = &[
+    ("a_leak_of_native_memory", "LeakSanitizer: detected memory leaks"),
+    ("native_code_reads_outside_of_what_rust_allocated", "AddressSanitizer: heap-buffer-overflow"),
+    ("rust_reads_what_native_code_has_freed", "AddressSanitizer: heap-use-after-free"),
+];
 
 /// For gcc. Frames so that a report has the whole stack, lines so that it can be read.
 const NATIVE_FLAGS: &str = "-fsanitize=address -fno-omit-frame-pointer -g1";
@@ -87,6 +96,7 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     }
     let mut failed = Vec::new();
     for kind in kinds {
+        kind.sees()?;
         for set in kind.sets() {
             let begin = Instant::now();
             let name = format!("{} {}: {}", kind.name(), set.package, set.tests.join(", "));
@@ -115,6 +125,30 @@ impl Kind {
             Self::Address => ADDRESS,
             Self::Thread => THREAD,
         }
+    }
+
+    /// That what is wrong is seen.
+    fn sees(self) -> Result {
+        let (set, canaries) = match self {
+            Self::Address => (
+                Set { package: "infer-sys", features: "llama-link", tests: &["canary"], arguments: &["--exact"] },
+                CANARIES,
+            ),
+            Self::Thread => (
+                Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] },
+                &[("a race", "ThreadSanitizer: data race")][..],
+            ),
+        };
+        for (name, report) in canaries {
+            let output = self.command(&set).arg(name).env("INFER_CANARY", "1").output()?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            if output.status.success() || !said.contains(report) {
+                return Err(
+                    format!("{}: {name} was not reported, so nothing else would be:\n{said}", self.name()).into()
+                );
+            }
+        }
+        Ok(())
     }
 
     fn command(self, set: &Set) -> Command {
