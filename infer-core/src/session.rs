@@ -121,7 +121,7 @@ pub trait Session {
     fn outputs(&self) -> Outputs<'_>;
 
     /// Writes the sequence's state, for [`restore`](Self::restore) of a session of the same model: its tokens, what was computed
-    /// from them, and the name of its adapter. Sampling is not part of it.
+    /// from them, and which adapter it has. Sampling is not part of it.
     ///
     /// Nothing is gathered in memory: the state is written in small pieces as it lies in the session, so a file is best behind a
     /// [`BufWriter`](std::io::BufWriter) (and a [`BufReader`](std::io::BufReader) later). The frame around it is
@@ -176,7 +176,8 @@ pub trait Session {
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput), which says what does not fit: a state that is damaged or cut short, of
-    /// another model, or of a session of another shape (number formats, layout of the cells).
+    /// another model, of a session of another shape (number formats, layout of the cells), or computed with an adapter that is not
+    /// here, or is another one under the same name or at another scale.
     /// [`ContextFull`](crate::ErrorKind::ContextFull) for more positions than the context;
     /// [`TooManySequences`](crate::ErrorKind::TooManySequences); [`OutOfCells`](crate::ErrorKind::OutOfCells);
     /// [`Io`](crate::ErrorKind::Io), with the reader's error as its source; [`Cancelled`](crate::ErrorKind::Cancelled) while the

@@ -7,7 +7,7 @@
 //! | part | bytes |
 //! |---|---|
 //! | prelude | magic (8), version (4), length of the description (4), number of tokens (4), length of the payload (8), checksum (8) |
-//! | description | backend, [`Fingerprint`] and name of the model, shape of the session, adapter |
+//! | description | backend, [`Fingerprint`] and name of the model, shape of the session, name and [`Fingerprint`] of the adapter |
 //! | tokens | 4 each |
 //! | checksum | 8, of description and tokens |
 //! | payload | in chunks of 64 KiB, each with a checksum (8) of its own behind it |
@@ -23,7 +23,7 @@ mod header;
 mod reader;
 mod writer;
 
-pub use header::{Fingerprint, Header};
+pub use header::{Fingerprint, Header, UsedAdapter};
 pub use reader::Reader;
 pub use writer::Writer;
 

@@ -2,7 +2,7 @@
 
 use infer_core::{
     Error, ErrorKind, Token,
-    state::{Fingerprint, Header, Reader, Writer},
+    state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
 };
 use std::io;
 
@@ -13,7 +13,7 @@ fn header() -> Header {
     let mut header = Header::new("llama", Fingerprint::of(["weights"]), "tiny")
         .with_shape("keys", "f16")
         .with_shape("cells", "unified");
-    header.adapter = Some("pirate".into());
+    header.adapter = Some(UsedAdapter::new("pirate", Fingerprint::of(["arr"])));
     header.tokens = (0..100).map(Token).collect();
     header.payload = PAYLOAD as u64;
     header
@@ -144,7 +144,7 @@ fn what_is_no_state_or_of_another_version_is_named() {
 fn a_description_has_one_form_only() {
     let mut state = saved(PAYLOAD);
     let described = u32::from_le_bytes(state[12..16].try_into().unwrap()) as usize;
-    let flag = 36 + described - "pirate".len() - 2 - 1;
+    let flag = 36 + described - 16 - "pirate".len() - 2 - 1;
     assert_eq!(state[flag], 1);
     let end = start(&state) - 8;
     let begin = u64::from_le_bytes(state[28..36].try_into().unwrap());
@@ -174,6 +174,15 @@ fn a_header_says_what_does_not_fit() {
     assert!(refused(keys.clone()).contains("its keys is q8_0, here it is f16"));
     assert!(refused(Header::new("llama", here.model, "tiny")).contains("its keys is none"));
     assert!(refused(header().with_shape("values", "f16")).contains("its values is f16, here there is no such thing"));
+}
+
+#[test]
+fn an_adapter_is_more_than_its_name() {
+    let saved = header().adapter.unwrap();
+    saved.check(Fingerprint::of(["arr"])).unwrap();
+    let error = saved.check(Fingerprint::of(["ahoy"])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("another adapter \"pirate\""), "{error}");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use crate::{
     Model,
     error::{BACKEND, about_file},
+    fingerprint::Files,
     gguf::{self, Header},
     raw,
 };
-use infer_core::{Error, Result};
+use infer_core::{Error, Result, state::Fingerprint};
 use std::{fmt, path::Path, sync::Arc};
 
 /// An adapter (LoRA) that was loaded for a model: small changes to its weights, applied while it computes. Cheap to clone; it keeps
@@ -38,6 +39,7 @@ use std::{fmt, path::Path, sync::Arc};
 pub struct Adapter {
     raw: Arc<raw::Adapter>,
     header: Arc<Header>,
+    files: Arc<Files>,
 }
 
 impl Model {
@@ -65,7 +67,7 @@ impl Model {
         let raw = raw::Adapter::load(self.raw().clone(), &file);
         let raw = raw.map_err(|error| about_file(error, &path.display().to_string()))?;
         header.forget_large();
-        Ok(Adapter { raw, header: Arc::new(header) })
+        Ok(Adapter { raw, header: Arc::new(header), files: Arc::new(Files::new(vec![file])) })
     }
 }
 
@@ -75,6 +77,11 @@ impl Adapter {
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// What tells its file from others.
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint> {
+        self.files.fingerprint(&self.header)
     }
 
     pub(crate) fn raw(&self) -> &Arc<raw::Adapter> {

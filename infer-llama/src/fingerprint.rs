@@ -1,4 +1,4 @@
-//! What tells one model from another, for states that are saved.
+//! What tells one model or adapter from another, for states that are saved.
 
 use crate::gguf::Header;
 use infer_core::{Error, ErrorKind, Result, state::Fingerprint};
@@ -7,7 +7,7 @@ use std::{fs::File, io, sync::OnceLock};
 /// Bytes looked at where a tensor begins, and where it ends.
 const SAMPLE: u64 = 256;
 
-/// The files of a model, open, and what was found in them.
+/// The files of a model or of an adapter, open, and what was found in them.
 pub(crate) struct Files {
     /// As [`Header::parts`] has them.
     files: Vec<File>,
@@ -36,7 +36,7 @@ impl Files {
         }
         let pieces = pieces.into_iter().collect::<io::Result<Vec<_>>>().map_err(|error| {
             let name = header.parts()[0].path().display();
-            Error::new(ErrorKind::Io, format!("{name}: the model's file cannot be read again")).with_source(error)
+            Error::new(ErrorKind::Io, format!("{name}: the file cannot be read again")).with_source(error)
         })?;
         Ok(*self.fingerprint.get_or_init(|| Fingerprint::of(pieces)))
     }

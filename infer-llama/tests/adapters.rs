@@ -145,6 +145,19 @@ fn a_restored_sequence_has_the_adapter_it_was_saved_with() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("\"b\""), "{error}");
     assert_eq!(without.usage().sequences, 0);
+    // One of that name with other weights, or another strength, is not the one.
+    for source in [files.source("b", 1), files.source("b", 2).with_scale(0.5)] {
+        let mut other = files.model.session(&options().with_adapter(source)).unwrap();
+        let error = other.restore(&mut &file[..]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("another adapter \"b\""), "{error}");
+        assert_eq!(other.usage().sequences, 0);
+    }
+    // The same that is loaded already, from another file with the same in it.
+    let path = files.folder.file("copy.gguf", &lora::llama(2).bytes());
+    let loaded = files.model.adapter(path).unwrap();
+    let mut other = files.model.session(&options().with_loaded_adapter("b", &loaded, 1.0)).unwrap();
+    other.restore(&mut &file[..]).unwrap();
 }
 
 #[test]

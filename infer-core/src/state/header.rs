@@ -33,6 +33,38 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
+/// The adapter that a saved sequence was computed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsedAdapter {
+    /// What its session calls it, and by which another one finds its own.
+    pub name: String,
+    /// What tells it from others of that name: its weights, and how strong it is.
+    pub fingerprint: Fingerprint,
+}
+
+impl UsedAdapter {
+    /// An adapter of this name.
+    #[must_use]
+    pub fn new(name: impl Into<String>, fingerprint: Fingerprint) -> Self {
+        Self { name: name.into(), fingerprint }
+    }
+
+    /// Whether `here`, which a session has under this name, is the same.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where it is another, or of another strength.
+    pub fn check(&self, here: Fingerprint) -> Result<()> {
+        if self.fingerprint == here {
+            return Ok(());
+        }
+        Err(Error::invalid_input(format!(
+            "the saved state was computed with another adapter {:?} than this session has under that name, or at another scale",
+            self.name
+        )))
+    }
+}
+
 /// What a saved sequence is, and where it fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,7 +78,7 @@ pub struct Header {
     /// What else must be the same for the payload to fit, by name: number formats, layouts.
     pub shape: Vec<(String, String)>,
     /// The adapter the sequence was computed with.
-    pub adapter: Option<String>,
+    pub adapter: Option<UsedAdapter>,
     /// The tokens of the sequence.
     pub tokens: Vec<Token>,
     /// Bytes of the payload.
@@ -120,7 +152,10 @@ impl Header {
             put(&mut out, value);
         }
         out.push(self.adapter.is_some().into());
-        put(&mut out, self.adapter.as_deref().unwrap_or_default());
+        if let Some(adapter) = &self.adapter {
+            put(&mut out, &adapter.name);
+            out.extend(adapter.fingerprint.0);
+        }
         out
     }
 
@@ -132,11 +167,9 @@ impl Header {
         for _ in 0..u16::from_le_bytes(take(bytes)?) {
             header.shape.push((take_text(bytes)?, take_text(bytes)?));
         }
-        let [has_adapter] = take(bytes)?;
-        let adapter = take_text(bytes)?;
-        header.adapter = match has_adapter {
-            0 if adapter.is_empty() => None,
-            1 => Some(adapter),
+        header.adapter = match take(bytes)? {
+            [0] => None,
+            [1] => Some(UsedAdapter::new(take_text(bytes)?, Fingerprint(take(bytes)?))),
             _ => return Err(damaged("its adapter is neither there nor missing")),
         };
         if bytes.is_empty() { Ok(header) } else { Err(damaged("its description is longer than it should be")) }

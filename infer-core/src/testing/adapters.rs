@@ -1,4 +1,8 @@
-use crate::{AdapterSource, Error, Result, testing::cache::mix};
+use crate::{
+    AdapterSource, Error, Result,
+    state::{Fingerprint, UsedAdapter},
+    testing::cache::mix,
+};
 
 /// The adapters of a scripted session. None of their files is opened: one is a name and a scale, and another model's logits.
 pub(super) struct Adapters(Vec<AdapterSource>);
@@ -27,7 +31,22 @@ impl Adapters {
         }
     }
 
-    pub(super) fn name(&self, adapter: Option<usize>) -> Option<&str> {
+    /// What a saved sequence says of its adapter.
+    pub(super) fn used(&self, adapter: Option<usize>) -> Option<UsedAdapter> {
+        let AdapterSource { name, scale, .. } = &self.0[adapter?];
+        Some(UsedAdapter::new(name, Fingerprint::of([name.as_bytes(), &scale.to_bits().to_le_bytes()])))
+    }
+
+    /// The adapter that a saved sequence was computed with.
+    pub(super) fn find_used(&self, used: Option<&UsedAdapter>) -> Result<Option<usize>> {
+        let adapter = self.find(used.map(|used| used.name.as_str()))?;
+        match (used, self.used(adapter)) {
+            (Some(used), Some(here)) => used.check(here.fingerprint).map(|()| adapter),
+            _ => Ok(adapter),
+        }
+    }
+
+    fn name(&self, adapter: Option<usize>) -> Option<&str> {
         adapter.map(|index| self.0[index].name.as_str())
     }
 

@@ -364,7 +364,7 @@ impl Session for Scripted {
         let slot = self.slots.slot(seq)?;
         self.check_save()?;
         self.check_interrupt()?;
-        let adapter = self.adapters.name(self.adapted[slot as usize]);
+        let adapter = self.adapters.used(self.adapted[slot as usize]);
         state::write(to, self.script.seed, adapter, self.cache.tokens(slot), self.cache.digests(slot))
     }
 
@@ -373,7 +373,7 @@ impl Session for Scripted {
         self.check_save()?;
         self.check_interrupt()?;
         let Saved { adapter, positions } = state::read(from, self.script.seed, &self.limits)?;
-        let adapter = self.adapters.find(adapter.as_deref())?;
+        let adapter = self.adapters.find_used(adapter.as_ref())?;
         let (slot, seq) = self.slots.open()?; // on an error below `seq` is dropped, and the slot comes back by itself
         self.cache.check_room(std::iter::once((slot, positions.len())))?;
         self.adapted[slot as usize] = adapter;

@@ -4,7 +4,7 @@
 
 use crate::{
     Error, Limits, Result, Token,
-    state::{Fingerprint, Header, Reader, Writer},
+    state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
 };
 use std::io::{Read, Write};
 
@@ -12,7 +12,7 @@ const DIGEST: usize = size_of::<u64>();
 
 /// What was saved of a sequence.
 pub(super) struct Saved {
-    pub(super) adapter: Option<String>,
+    pub(super) adapter: Option<UsedAdapter>,
     /// The token and the digest of each position.
     pub(super) positions: Vec<(Token, u64)>,
 }
@@ -20,12 +20,12 @@ pub(super) struct Saved {
 pub(super) fn write(
     to: &mut dyn Write,
     seed: u64,
-    adapter: Option<&str>,
+    adapter: Option<UsedAdapter>,
     tokens: impl Iterator<Item = Token>,
     digests: impl Iterator<Item = u64>,
 ) -> Result<()> {
     let mut header = header(seed);
-    header.adapter = adapter.map(str::to_owned);
+    header.adapter = adapter;
     header.tokens = tokens.collect();
     header.payload = (header.tokens.len() * DIGEST) as u64;
     let mut writer = Writer::new(to, &header)?;

@@ -48,6 +48,8 @@ fn stay_with_their_sequences() {
     }
     let error = adapted(&[("a", 1.0)]).unwrap().restore(&mut &file[..]).unwrap_err();
     assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("\"b\""), "{error}");
+    let error = adapted(&[("b", 0.25)]).unwrap().restore(&mut &file[..]).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("another scale"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use super::Session;
 use crate::{Adapter, Model, SessionOptions, error::BACKEND, raw};
-use infer_core::{Batch, Error, ErrorKind, OpenOptions, Result};
+use infer_core::{
+    Batch, Error, ErrorKind, OpenOptions, Result,
+    state::{Fingerprint, UsedAdapter},
+};
 use std::sync::Arc;
 
 /// By index, which is that of the context too.
@@ -10,6 +13,8 @@ use std::sync::Arc;
 pub(super) struct Adapters {
     names: Vec<String>,
     scales: Vec<f32>,
+    /// Kept for what their files say.
+    loaded: Vec<Adapter>,
     /// What the context computes with. `None` where a call failed, and nobody knows.
     set: Option<Option<usize>>,
 }
@@ -32,7 +37,8 @@ impl Adapters {
         };
         let by_path = options.common.adapters.iter().map(open);
         let loaded = options.adapters.iter().map(|loaded| Ok(loaded.adapter.clone()));
-        let raw = by_path.chain(loaded).map(|adapter| Ok(adapter?.raw().clone())).collect::<Result<_>>()?;
+        adapters.loaded = by_path.chain(loaded).collect::<Result<_>>()?;
+        let raw = adapters.loaded.iter().map(|adapter| adapter.raw().clone()).collect();
         Ok((adapters, raw))
     }
 
@@ -63,7 +69,24 @@ impl Adapters {
         })
     }
 
-    pub(super) fn name(&self, adapter: Option<usize>) -> Option<&str> {
+    /// What a saved sequence says of its adapter.
+    pub(super) fn used(&self, adapter: Option<usize>) -> Result<Option<UsedAdapter>> {
+        let Some(index) = adapter else { return Ok(None) };
+        let (name, scale) = (&self.names[index], self.scales[index]);
+        let file = self.loaded[index].fingerprint().map_err(|error| about(name, error))?;
+        let fingerprint = Fingerprint::of([file.to_string().as_bytes(), &scale.to_bits().to_le_bytes()]);
+        Ok(Some(UsedAdapter::new(name, fingerprint)))
+    }
+
+    /// Whether the adapter that a saved sequence was computed with is here.
+    pub(super) fn check_used(&self, used: &UsedAdapter) -> Result<()> {
+        match self.used(Some(self.find(&used.name)?))? {
+            Some(here) => used.check(here.fingerprint),
+            None => Ok(()),
+        }
+    }
+
+    fn name(&self, adapter: Option<usize>) -> Option<&str> {
         adapter.map(|index| self.names[index].as_str())
     }
 }

@@ -22,7 +22,7 @@ impl Session {
         self.check_states()?;
         let mut header = self.state_header()?;
         let seat = &self.seats[slot as usize];
-        header.adapter = self.adapters.name(seat.adapter).map(str::to_owned);
+        header.adapter = self.adapters.used(seat.adapter)?;
         header.tokens.clone_from(&seat.tokens);
         header.payload = self.context.state_len(slot)?;
         let mut writer = Writer::new(to, &header)?;
@@ -49,7 +49,10 @@ impl Session {
             return Err(Error::invalid_input("the saved state has a token outside the vocabulary"));
         }
         let mut options = OpenOptions::default();
-        options.adapter.clone_from(&saved.adapter);
+        if let Some(adapter) = &saved.adapter {
+            self.adapters.check_used(adapter)?;
+            options.adapter = Some(adapter.name.clone());
+        }
         // Should it fail from here on, dropping the sequence gives back its slot, and whatever cells it has got.
         let sequence = self.open(&options)?;
         let slot = self.slots.slot(&sequence)?;
