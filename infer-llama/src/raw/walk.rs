@@ -76,8 +76,9 @@ unsafe extern "C" fn on_read(bytes: *mut u8, size: usize, data: *mut c_void) -> 
 }
 
 impl Context {
-    /// Carries out what the library puts off until the next pass. `Unsupported` where it cannot be told to, or keeps its state in a
-    /// way that is not known here.
+    /// Carries out what the library puts off until the next pass; that plans a graph, so it is done inside the model, with others. A walk
+    /// begins with it: the library then finds nothing left to do, and the caller's code, which the walk runs, keeps nobody out of the
+    /// model. `Unsupported` where the library cannot be told to, or keeps its state in a way that is not known here.
     pub(crate) fn settle(&mut self) -> Result<()> {
         let model = self.model.clone();
         let _shared = model.shared()?;
@@ -88,6 +89,7 @@ impl Context {
 
     /// How many bytes the state of a sequence has.
     pub(crate) fn state_len(&mut self, sequence: u32) -> Result<u64> {
+        self.settle()?;
         let sequence = self.sequence(sequence)?;
         let (api, context) = self.parts();
         let mut len = 0;
@@ -101,6 +103,7 @@ impl Context {
 
     /// Gives out the state of a sequence, from where it lies.
     pub(crate) fn write_state(&mut self, sequence: u32, take: &mut Take<'_>) -> Result<()> {
+        self.settle()?;
         let sequence = self.sequence(sequence)?;
         let (api, context) = self.parts();
         let mut len = 0;
@@ -116,6 +119,7 @@ impl Context {
 
     /// Takes in the state of a sequence that has `len` positions. It is empty afterwards where that fails.
     pub(crate) fn read_state(&mut self, sequence: u32, len: usize, give: &mut Give<'_>) -> Result<()> {
+        self.settle()?;
         let sequence = self.sequence(sequence)?;
         let last = super::context::position(len)? - 1;
         let (api, context) = self.parts();
