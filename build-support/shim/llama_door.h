@@ -35,7 +35,7 @@ extern "C" {
 #endif
 
 // Raised whenever the table or the meaning of an entry changes.
-#define INFER_LLAMA_DOOR_VERSION 1
+#define INFER_LLAMA_DOOR_VERSION 2
 
 #define INFER_LLAMA_MESSAGE_SIZE 1024
 

@@ -14,7 +14,7 @@ pub const LLAMA_STATE_SEQ_FLAGS_NONE: u32 = 0;
 pub const LLAMA_STATE_SEQ_FLAGS_SWA_ONLY: u32 = 1;
 pub const LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY: u32 = 1;
 pub const LLAMA_STATE_SEQ_FLAGS_ON_DEVICE: u32 = 2;
-pub const INFER_LLAMA_DOOR_VERSION: u32 = 1;
+pub const INFER_LLAMA_DOOR_VERSION: u32 = 2;
 pub const INFER_LLAMA_MESSAGE_SIZE: u32 = 1024;
 #[repr(C)]
 #[derive(Debug)]
