@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use infer_sys::llama::COMMIT;
+use infer_sys::llama::bindings::INFER_LLAMA_DOOR_VERSION;
 use library::{Door, FILE_NAME};
 use probe::{Probe, probe};
 
@@ -70,7 +71,7 @@ fn a_library_that_is_not_ours_is_refused_by_what_differs() {
         Probe::new().path(&path).run().refuses(words);
     };
     let with = |name: &str, value: &str| Door::default().with(name, value);
-    refused("version.so", with("VERSION", "7"), &["door version 1 wanted, 7 found"]);
+    refused("version.so", with("VERSION", "7"), &[&format!("door version {INFER_LLAMA_DOOR_VERSION} wanted, 7 found")]);
     refused("size.so", with("SIZE", "96"), &["a table of", "wanted, of 96 found"]);
     refused("short.so", with("SHORT", "1"), &["wanted, of 8 found"]);
     refused("commit.so", with("COMMIT", "\"abcdef\""), &[COMMIT, "\"abcdef\" found"]);
@@ -263,8 +264,8 @@ fn every_library_that_is_there_is_listed_with_what_is_wrong_with_it() {
 fn many_threads_may_load_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
-    for (variant, version) in [("one", "1"), ("bad", "2")] {
-        let door = Door::default().with("VARIANT", &format!("\"{variant}\"")).with("VERSION", version);
+    for (variant, version) in [("one", INFER_LLAMA_DOOR_VERSION), ("bad", INFER_LLAMA_DOOR_VERSION + 1)] {
+        let door = Door::default().with("VARIANT", &format!("\"{variant}\"")).with("VERSION", &version.to_string());
         library::put_into_cache(&cache, variant, &door.build(&folder.path().join(variant)));
     }
     let run =

@@ -12,6 +12,7 @@ use build_support::door::{self, PROBE_PROGRAM};
 use build_support::env::Env;
 use build_support::pins::Pin;
 use build_support::tree;
+use infer_sys::llama::bindings::INFER_LLAMA_DOOR_VERSION;
 
 use crate::library::{self, Door};
 use crate::probe::{self, Probe};
@@ -102,7 +103,7 @@ fn what_is_no_door_is_refused_without_letting_it_in() {
         run.loaded_nothing();
     };
     let with = |name: &str, value: &str| Door::default().with(name, value);
-    refused("version.so", with("VERSION", "7"), &["door version 1 wanted, 7 found"]);
+    refused("version.so", with("VERSION", "7"), &[&format!("door version {INFER_LLAMA_DOOR_VERSION} wanted, 7 found")]);
     refused("size.so", with("SIZE", "96"), &["a table of", "wanted, of 96 found"]);
     refused("short.so", with("SHORT", "1"), &["wanted, of 8 found"]);
     refused("table.so", with("NO_TABLE", "1"), &["no table"]);
