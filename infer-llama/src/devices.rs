@@ -61,6 +61,18 @@ impl Llama {
     ///
     /// # Errors
     /// [`Runtime`](infer_core::ErrorKind::Runtime) when the library cannot say.
+    ///
+    /// ```
+    /// # #[cfg(feature = "link")]
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// for device in infer_llama::Llama::linked()?.devices()? {
+    ///     println!("{}: {}, {} MB free", device.name, device.description, device.memory_free / 1_000_000);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "link"))]
+    /// # fn main() {}
+    /// ```
     pub fn devices(&self) -> Result<Vec<Device>> {
         let devices = self.door.devices()?.into_iter().map(|device| Device {
             name: device.name,

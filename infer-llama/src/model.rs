@@ -63,6 +63,24 @@ impl Model {
     ///
     /// # Panics
     /// When `watch` panics: its panic goes on here, after the load was ended in order.
+    ///
+    /// ```
+    /// # #[cfg(feature = "link")]
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = build_support::fixtures::model("tiny-llama")?;
+    /// use infer_llama::{Llama, Model, ModelOptions};
+    /// use std::ops::ControlFlow;
+    ///
+    /// let model = Model::open_watched(&Llama::linked()?, path, &ModelOptions::new(), &mut |done| {
+    ///     eprint!("\r{:3.0} %", done * 100.0);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(model.info().architecture, "llama");
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "link"))]
+    /// # fn main() {}
+    /// ```
     pub fn open_watched(
         llama: &Llama,
         path: impl AsRef<Path>,

@@ -60,6 +60,25 @@ impl LoadOptions {
 }
 
 /// How a model is loaded. The default: its weights mapped, all layers on the devices there are, by their free memory.
+///
+/// ```
+/// # #[cfg(feature = "link")]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = build_support::fixtures::model("tiny-llama")?;
+/// use infer_llama::{Llama, LoadMode, Model, ModelOptions};
+///
+/// // Read rather than mapped, looked through, and on the processor alone.
+/// let options =
+///     ModelOptions::new().with_load_mode(LoadMode::Copied).with_check_tensors(true).with_devices(["CPU"]);
+/// let model = Model::open_with(&Llama::linked()?, path, &options)?;
+/// let error = Model::open_with(&Llama::linked()?, "x.gguf", &options).unwrap_err();
+/// assert!(error.to_string().contains("x.gguf"));
+/// # drop(model);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "link"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ModelOptions {
@@ -209,6 +228,28 @@ impl ModelOptions {
 }
 
 /// How a session is made: what all backends have ([`infer_core::SessionOptions`]), and what only llama.cpp has.
+///
+/// ```
+/// # #[cfg(feature = "link")]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = build_support::fixtures::model("smollm2")?;
+/// use infer_core::Session as _;
+/// use infer_llama::{KvLayout, KvType, Llama, Model, SessionOptions};
+///
+/// // Many sequences that begin alike: one pool of cells, shared by forks, with half the bytes a number.
+/// let options = SessionOptions::new()
+///     .with_context(256)
+///     .with_sequences(8)
+///     .with_layout(KvLayout::Unified)
+///     .with_cells(512)
+///     .with_kv_type(KvType::Q8_0);
+/// let session = Model::open(&Llama::linked()?, path)?.session(&options)?;
+/// assert_eq!((session.limits().sequences, session.usage().cells_free), (8, 512));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "link"))]
+/// # fn main() {}
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SessionOptions {

@@ -28,6 +28,24 @@ impl Tokenizer {
     ///
     /// # Errors
     /// Those of [`Model::open`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "link")]
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let path = build_support::fixtures::model("smollm2")?;
+    /// use infer_core::{Special, Tokenizer as _};
+    /// use infer_llama::{Llama, Tokenizer};
+    ///
+    /// let tokenizer = Tokenizer::open(&Llama::linked()?, path)?;
+    /// let mut tokens = Vec::new();
+    /// tokenizer.encode("Two and two", Special::NONE, &mut tokens)?;
+    /// let bytes: Vec<u8> = tokens.iter().flat_map(|&token| tokenizer.vocab().bytes(token).unwrap()).copied().collect();
+    /// assert_eq!(bytes, b"Two and two");
+    /// # Ok(())
+    /// # }
+    /// # #[cfg(not(feature = "link"))]
+    /// # fn main() {}
+    /// ```
     pub fn open(llama: &Llama, path: impl AsRef<Path>) -> Result<Self> {
         Ok(Model::open_with(llama, path, &ModelOptions::new().with_vocab_only(true))?.tokenizer().clone())
     }

@@ -19,7 +19,8 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let names_packages = arguments.cargo.iter().any(|word| word == "-p" || word.starts_with("--package"));
     // Every feature, so that no test is left out for want of one; features only add.
     let scope = if names_packages { &[][..] } else { &["--workspace", "--exclude", "xtask", "--all-features"][..] };
-    run_command(cargo(["test"]).args(scope).args(&arguments.cargo))?;
+    // All that fails is wanted, and not only the first of it.
+    run_command(cargo(["test", "--no-fail-fast"]).args(scope).args(&arguments.cargo))?;
     if arguments.cargo.is_empty() {
         // Its feature is for two commands, and would have everyone who tests compile a C parser.
         run_command(&mut cargo(["test", "--package", "xtask"]))?;

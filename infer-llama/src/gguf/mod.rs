@@ -3,6 +3,20 @@
 //! [`open`] reads the header of a model, all parts of it where it was split; [`Header`] answers what `infer inspect` and
 //! `infer cost` want to know. [`Header::check`] refuses what llama.cpp would end the process over, or take in silence and
 //! compute nonsense with. A model is checked before native code sees the file; it need not be done by hand.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let path = build_support::fixtures::model("tiny-llama")?;
+//! use infer_llama::gguf::{self, Purpose};
+//!
+//! let header = gguf::open(path)?;
+//! assert_eq!(header.architecture(), Some("llama"));
+//! let bytes: u64 = header.tensors().iter().map(|tensor| tensor.bytes()).sum();
+//! println!("{} tensors, {bytes} bytes", header.tensors().len());
+//! header.check(Purpose::Model)?; // what `Model::open` does first
+//! # Ok(())
+//! # }
+//! ```
 
 mod check;
 mod dtype;
