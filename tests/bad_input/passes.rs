@@ -16,7 +16,6 @@ fn passes_that_cannot_be_are_refused() {
         "a sequence of another session",
         "a dropped sequence",
         "more positions than the context",
-        "embeddings of a decoder",
     ];
     let answers = child::cases("passes::passes_that_cannot_be_are_refused", CASES, |case| {
         let (_folder, model) = model();
@@ -62,10 +61,7 @@ fn refused(case: &str, model: &Model, session: &mut Session) -> String {
             drop(other);
             said(session.decode(&batch), ErrorKind::StaleSequence, &[])
         }
-        _ => {
-            batch.push(&other, &tokens(1), Want::Embedding);
-            said(session.decode(&batch), ErrorKind::Unsupported, &[])
-        }
+        other => panic!("there is no case {other:?}"),
     }
 }
 
