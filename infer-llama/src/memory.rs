@@ -68,11 +68,19 @@ fn kilobytes(text: &str) -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// Bytes of a cell in the library's lists: its position, how far it was moved, what it may hold beside, and whose it is, a bit for each
+/// of 256 sequences.
+const CELL: u64 = 52;
+/// Bytes of a token in the lists of a batch that are filled when they are made, on either side of the door.
+const LISTED: u64 = 8;
+
 /// The dimensions of a model, as far as a session's memory goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dims {
     /// Key/value heads of all layers together.
     kv_heads: u64,
+    /// Caches with a list of cells each: a second one where some layers look back through a window.
+    caches: u64,
     key: u64,
     value: u64,
     /// Numbers in the largest intermediate results for one token.
@@ -92,6 +100,8 @@ pub(crate) struct Shape {
     pub(crate) rows: u64,
     /// Rows of logits computed at once.
     pub(crate) outputs: u64,
+    /// Tokens a pass can have.
+    pub(crate) batch: u64,
     /// Tokens computed at once.
     pub(crate) micro_batch: u64,
     /// Bytes that 32 numbers take, in keys and in values.
@@ -105,6 +115,8 @@ pub(crate) struct Need {
     pub(crate) kv: u64,
     /// Intermediate results and logits: an estimate from below, of the largest tensors of a pass.
     pub(crate) compute: u64,
+    /// Lists of cells and of tokens.
+    pub(crate) lists: u64,
 }
 
 impl Dims {
@@ -122,6 +134,7 @@ impl Dims {
         let feed_forward = header.per_layer("feed_forward_length").and_then(|all| all.into_iter().max()).unwrap_or(0);
         Self {
             kv_heads: kv_heads.as_ref().unwrap_or(&heads).iter().fold(0, |sum: u64, &heads| sum.saturating_add(heads)),
+            caches: if number("attention.sliding_window").is_some_and(|window| window > 0) { 2 } else { 1 },
             key: number("attention.key_length").unwrap_or(even),
             value: number("attention.value_length").unwrap_or(even),
             token: width.saturating_mul(4).saturating_add(feed_forward.saturating_mul(2)),
@@ -137,7 +150,13 @@ impl Dims {
         let rows = shape.sequences.saturating_mul(shape.rows).saturating_add(shape.outputs);
         let logits = self.vocab.saturating_mul(rows);
         let numbers = self.token.saturating_mul(shape.micro_batch).saturating_add(logits);
-        Need { kv: position.saturating_mul(shape.cells), compute: numbers.saturating_mul(4) }
+        // A recurrent model's cells are as many as its sequences.
+        let listed = if position > 0 { shape.cells.saturating_mul(self.caches * CELL) } else { 0 };
+        Need {
+            kv: position.saturating_mul(shape.cells),
+            compute: numbers.saturating_mul(4),
+            lists: listed.saturating_add(shape.batch.saturating_mul(LISTED)),
+        }
     }
 
     /// What an encoder takes whose passes have this many tokens, and which has as many cells or none.
@@ -147,6 +166,7 @@ impl Dims {
             sequences: 0,
             rows: 0,
             outputs: 0,
+            batch: tokens,
             micro_batch: tokens,
             kv_bytes_of_32: (64, 64),
         });
@@ -170,7 +190,7 @@ impl Need {
     }
 
     pub(crate) fn total(self) -> u64 {
-        self.kv.saturating_add(self.compute)
+        self.kv.saturating_add(self.compute).saturating_add(self.lists)
     }
 }
 
@@ -192,9 +212,9 @@ mod tests {
 
     #[test]
     fn keys_and_values_are_shared_out_by_layers() {
-        let kv = |layers, all| Need { kv: 100, compute: 7 }.with_kv_share(layers, all).kv;
+        let kv = |layers, all| Need { kv: 100, compute: 7, lists: 0 }.with_kv_share(layers, all).kv;
         assert_eq!([kv(30, 30), kv(0, 30), kv(10, 30), kv(1, 1), kv(0, 0)], [100, 0, 34, 100, 100]);
-        let huge = Need { kv: u64::MAX, compute: 0 }.with_kv_share(30, 30);
+        let huge = Need { kv: u64::MAX, compute: 0, lists: 0 }.with_kv_share(30, 30);
         assert_eq!(huge.kv, u64::MAX);
     }
 

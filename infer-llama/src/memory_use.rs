@@ -106,7 +106,8 @@ impl MemoryUse {
 /// ```
 ///
 /// # Errors
-/// Those of [`Model::open`] and [`Model::session`], but for memory that is not there.
+/// Those of [`Model::open`] and [`Model::session`]; [`OutOfMemory`](infer_core::ErrorKind::OutOfMemory) only where there is none for
+/// the library's list of so many cells.
 pub fn estimate(
     llama: &Llama,
     path: impl AsRef<Path>,
@@ -120,6 +121,7 @@ pub fn estimate(
     let mut plan = Plan::new(&model, session)?;
     // They compute nothing.
     plan.params.threads = 1;
+    plan.check_lists(&model)?;
     let context = raw::Context::new(model.raw().clone(), plan.params, Vec::new(), Arc::new(AtomicBool::new(false)))?;
     check_context(&context)?;
     MemoryUse::of(&context)

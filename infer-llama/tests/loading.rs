@@ -167,3 +167,21 @@ fn an_estimate_is_what_is_measured() {
     let error = estimate(&llama(), fixture("tiny-bert"), &ModelOptions::new(), &short).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "an encoder has no session: {error}");
 }
+
+/// The library's lists of cells are made also where no cell is.
+#[test]
+fn more_cells_than_can_be_listed_are_an_error() {
+    for (name, context) in [("tiny-llama", 1 << 30), ("tiny-gemma3", i32::MAX as usize - 255)] {
+        let options = SessionOptions::new().with_context(context).with_threads(1);
+        // 52 bytes each.
+        if infer_llama::available_memory().is_none_or(|available| available.bytes > 52 * context as u64) {
+            continue;
+        }
+        let error = estimate(&llama(), fixture(name), &ModelOptions::new(), &options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("lists of"), "{error}");
+    }
+    // Of a recurrent model there are as many as sequences.
+    let options = SessionOptions::new().with_context(1 << 30).with_threads(1);
+    estimate(&llama(), fixture("tiny-mamba"), &ModelOptions::new(), &options).unwrap();
+}

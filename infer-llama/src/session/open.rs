@@ -173,6 +173,7 @@ impl Plan {
                 sequences: sequences as u64,
                 rows: if options.device_sampling { 4 } else { 1 },
                 outputs: outputs as u64,
+                batch: batch as u64,
                 micro_batch: micro_batch as u64,
                 kv_bytes_of_32: (convert::kv_bytes_of_32(options.keys), convert::kv_bytes_of_32(options.values)),
             },
@@ -191,6 +192,26 @@ impl Plan {
                 draws: options.device_sampling,
             },
         })
+    }
+
+    /// What is filled also where no cache is: lists of cells and of tokens.
+    pub(crate) fn check_lists(&self, model: &Model) -> Result<()> {
+        let lists = model.dims().need(self.shape).lists;
+        match available_memory() {
+            Some(available) if lists > available.bytes => Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!(
+                    "lists of {} cells and {} tokens alone take {}, {} can be had within {}",
+                    self.shape.cells,
+                    self.shape.batch,
+                    Size(lists),
+                    Size(available.bytes),
+                    available.limit
+                ),
+            )
+            .with_backend(BACKEND)),
+            _ => Ok(()),
+        }
     }
 
     /// The library fills the cache as soon as it is made: past this point it is too late.

@@ -93,6 +93,15 @@ fn one_that_hangs_is_given_up() {
 }
 
 #[test]
+fn one_may_take_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    program(folder.path());
+    let good = Door::default().build(&folder.path().join("good.so"));
+    let run = Probe::new().path(&good).probed(true).seconds(u64::MAX).run();
+    assert_eq!(run.answers(), ["test"]);
+}
+
+#[test]
 fn what_is_no_door_is_refused_without_letting_it_in() {
     let folder = tempfile::tempdir().unwrap();
     program(folder.path());

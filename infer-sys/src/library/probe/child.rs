@@ -26,7 +26,7 @@ pub(super) fn run(program: &Program, path: &Path, file: Option<&File>, patience:
     let cannot = |error: std::io::Error| format!("{}: {error}", program.path.display());
     let mut command = Command::new(program.command());
     // A little later than we, who can say why.
-    let seconds = (patience + Duration::from_secs(2)).as_secs();
+    let seconds = patience.as_secs().saturating_add(2).min(i32::MAX as u64);
     match file.filter(|_| cfg!(any(target_os = "linux", target_os = "android"))) {
         // The very file that was checked, whatever has its name by now.
         Some(file) => command.arg("/proc/self/fd/0").stdin(file.try_clone().map_err(cannot)?),
