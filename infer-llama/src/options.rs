@@ -259,7 +259,9 @@ pub struct SessionOptions {
     pub layout: KvLayout,
     /// Cells in all, for [`KvLayout::Unified`]; `None` is the context for every sequence.
     pub cells: Option<usize>,
-    /// Tokens that are computed at once; a batch is cut into as many such pieces as it takes. `None` is 512.
+    /// Tokens that are computed at once; a batch is cut into as many such pieces as it takes. `None` is 512. A model with a sliding
+    /// window computes a batch in one piece, whatever is said here: at the pinned version cutting it may lose positions that lie in the
+    /// window and are shared with a fork.
     pub micro_batch: Option<usize>,
     /// The number format of keys.
     pub keys: KvType,

@@ -38,7 +38,9 @@ impl Session {
         let sequences = plan.params.sequences;
         let vocab = infer_core::Tokenizer::vocab(model.tokenizer()).len();
         let mut capabilities = capabilities(model, &mut context)?;
-        capabilities.device_sampling = options.device_sampling && device::can_draw(model, &mut context, vocab)?;
+        // Passes of a recurrent model are cut by sequences, and draws of such a pass are lost or another sequence's at the pinned version.
+        let draws = options.device_sampling && !model.facts().is_recurrent && !model.facts().is_hybrid;
+        capabilities.device_sampling = draws && device::can_draw(model, &mut context, vocab)?;
         Ok(Self {
             context,
             stride: (shape.outputs as usize).min(batch),
@@ -153,8 +155,12 @@ impl Plan {
                 "{sequences} sequences of {context} positions are more than 2^31 cells"
             )));
         };
+        // Where a window is slid, the library looks for room for all parts of a pass before it computes the first, and what it takes for
+        // a later one from a sequence that shares cells with a fork is missing in the earlier one: there must be one part only.
+        let is_windowed = model.facts().window > 0;
         let batch = match common.batch {
             Some(batch) => in_range("batch", batch, i32::MAX as usize)?,
+            None if is_windowed => MICRO_BATCH.max(sequences),
             None => BATCH.max(sequences),
         };
         // A longer batch than there are cells could never run.
@@ -162,7 +168,9 @@ impl Plan {
         check_kv_types(model, options)?;
         let outputs = SCORED.min(batch).max(sequences);
         let micro_batch = match options.micro_batch {
-            Some(tokens) => in_range("micro_batch", tokens, i32::MAX as usize)?.min(batch),
+            Some(tokens) if !is_windowed => in_range("micro_batch", tokens, i32::MAX as usize)?.min(batch),
+            Some(tokens) => in_range("micro_batch", tokens, i32::MAX as usize).map(|_| batch)?,
+            None if is_windowed => batch,
             None => MICRO_BATCH.min(batch),
         };
         Ok(Self {

@@ -5,7 +5,7 @@
 //! one before, which is gone: that token is taken out and fed again.
 
 use super::{Session, pass::Damage, pass::Failure};
-use crate::{error::BACKEND, raw::Pass};
+use crate::{KvLayout, error::BACKEND, raw::Pass};
 use infer_core::{Batch, Entry, Error, ErrorKind, Result, Token, Want};
 
 /// A token to be scored, and where its score goes.
@@ -16,10 +16,10 @@ pub(super) struct Target {
 }
 
 impl Session {
-    /// Whether all scores that are wanted can be had.
+    /// Whether all scores that are wanted can be had, and whether there is room for the pass where that cannot be left to the library.
     pub(super) fn check_scores(&mut self, batch: &Batch) -> Result<()> {
         // A cell that another sequence holds stays there when this one lets go of it, and there must be one more.
-        let mut more = 0;
+        let (mut again, mut more) = (false, 0);
         for (index, entry) in batch.entries().iter().enumerate() {
             let (slot, start) = (entry.slot(), entry.start());
             if entry.want() != Want::Score || start == 0 {
@@ -32,10 +32,13 @@ impl Session {
                 ))
                 .with_backend(BACKEND));
             }
+            again = true;
             more += usize::from(self.cells.is_any_shared(slot, start - 1));
         }
-        // Once they are let go of there is a way back only where there is room for all.
-        if more > 0 && self.total - self.cells.used() < batch.token_count() + more {
+        // Once they are let go of there is a way back only where there is room for all. Under a window, the library gives up positions
+        // also when it looks for room and finds none.
+        let windowed = self.model.facts().window > 0 && self.layout == KvLayout::Unified;
+        if (again || windowed) && self.total.saturating_sub(self.cells.used()) < batch.token_count() + more {
             let message = "no room in the KV cache for this pass; drop or truncate sequences";
             return Err(Error::new(ErrorKind::OutOfCells, message).with_backend(BACKEND));
         }
@@ -49,11 +52,16 @@ impl Session {
         self.batch.clear();
         self.places.clear();
         self.targets.clear();
+        // All before the first call: what a sliding window gives up in a call, it does not need for the token behind the last one.
+        for (index, entry) in batch.entries().iter().enumerate() {
+            if entry.want() == Want::Score && entry.start() > 0 {
+                self.take_last(index, entry)?;
+            }
+        }
         let mut score = 0;
         for (index, entry) in batch.entries().iter().enumerate() {
             if entry.want() == Want::Score {
-                if entry.start() > 0 {
-                    let last = self.take_last(index, entry)?;
+                if let Some(last) = self.running[index].again {
                     self.feed_scored(
                         entry,
                         last,
@@ -101,7 +109,7 @@ impl Session {
     }
 
     /// Takes the last token out of the sequence of entry `index`, to be fed again.
-    fn take_last(&mut self, index: usize, entry: &Entry) -> Result<Token, Failure> {
+    fn take_last(&mut self, index: usize, entry: &Entry) -> Result<(), Failure> {
         let (slot, last) = (entry.slot(), entry.start() - 1);
         let token = self.seat(slot).tokens[last];
         if !self.context.remove(slot, last).map_err(|error| (error, Damage::Unknown))? {
@@ -109,7 +117,7 @@ impl Session {
             return Err((error, Damage::Partial));
         }
         self.running[index].again = Some(token);
-        Ok(token)
+        Ok(())
     }
 
     /// After a pass that failed: puts the last token of `len` back, which was taken out. Whether the sequence is as it was.

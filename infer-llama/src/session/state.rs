@@ -102,7 +102,7 @@ impl Session {
 
     /// Whether there are cells for so many positions more. Where each sequence has its own, there are.
     fn check_room(&self, positions: usize) -> Result<()> {
-        let free = self.total - self.cells.used();
+        let free = self.total.saturating_sub(self.cells.used());
         if self.layout == KvLayout::Split || self.model.facts().is_recurrent || positions <= free {
             return Ok(());
         }
