@@ -145,7 +145,7 @@ mod tests {
             (format!("{good}more\n"), "ended the process"),
             ("done\n".to_owned(), "no table"),
             (good.replace(&format!("version {version}"), "version 7"), "7 found"),
-            ("version 1\nsize 8\ndone\n".to_owned(), "of 8 found"),
+            (format!("version {version}\nsize 8\ndone\n"), "of 8 found"),
             (good.replace("device CPU", "failed no driver"), "did not start: no driver"),
             ("unloadable no such file\ndone\n".to_owned(), "not loadable: no such file"),
             ("symbol none\ndone\n".to_owned(), "not a door: none"),
