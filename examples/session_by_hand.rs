@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         session.decode(&batch)?;
     }
 
-    // The beginning is computed once: the second sequence shares it.
+    // The beginning is computed once: the second sequence begins with it, shared or copied as the session's cells lie.
     let second = session.fork(&first, first.len())?;
     let mut stories = Vec::new();
     for (sequence, ending) in [first, second].into_iter().zip(ENDINGS) {

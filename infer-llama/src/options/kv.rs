@@ -10,7 +10,7 @@ pub enum KvLayout {
     /// unlike sequences run faster; a fork copies.
     #[default]
     Split,
-    /// All sequences share one pool. A fork shares its prefix and costs nothing; a pass that finds no room is
+    /// All sequences share one pool. A fork shares its prefix and takes microseconds; a pass that finds no room is
     /// [`OutOfCells`](infer_core::ErrorKind::OutOfCells).
     Unified,
 }
