@@ -194,6 +194,28 @@ fn a_fingerprint_knows_where_its_pieces_are_cut() {
 }
 
 #[test]
+fn a_description_is_written_whole_or_not_at_all() {
+    let long = |bytes: usize| {
+        let mut header = header();
+        header.adapter = Some(UsedAdapter::new("a".repeat(bytes), header.model));
+        header.payload = 0;
+        header
+    };
+    for bytes in [1, 1025, 60_000] {
+        let (mut state, header) = (Vec::new(), long(bytes));
+        Writer::new(&mut state, &header).unwrap().finish().unwrap();
+        assert_eq!(Reader::new(&mut &state[..], 1000).unwrap().header(), &header);
+    }
+    let mut many = header();
+    many.shape = vec![(String::new(), String::new()); 0x1_0001];
+    for header in [long(0x1_0000), long(0x2_0001), many] {
+        let mut state = Vec::new();
+        assert_eq!(Writer::new(&mut state, &header).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(state.is_empty());
+    }
+}
+
+#[test]
 fn a_writer_wants_what_was_announced() {
     let mut out = Vec::new();
     let writer = Writer::new(&mut out, &header()).unwrap();

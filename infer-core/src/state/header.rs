@@ -146,8 +146,8 @@ impl Header {
         put(&mut out, &self.backend);
         out.extend(self.model.0);
         put(&mut out, &self.model_name);
-        out.extend(u16::try_from(self.shape.len()).unwrap_or(u16::MAX).to_le_bytes());
-        for (name, value) in self.shape.iter().take(u16::MAX.into()) {
+        out.extend((self.shape.len() as u16).to_le_bytes());
+        for (name, value) in &self.shape {
             put(&mut out, name);
             put(&mut out, value);
         }
@@ -176,9 +176,8 @@ impl Header {
     }
 }
 
-/// A text with its length before it; cut where it is longer than any name is.
+/// A text with its length before it. One whose length does not fit is longer than a whole description can be, which the writer refuses.
 fn put(out: &mut Vec<u8>, text: &str) {
-    let text = &text[..text.floor_char_boundary(1024)];
     out.extend((text.len() as u16).to_le_bytes());
     out.extend(text.as_bytes());
 }

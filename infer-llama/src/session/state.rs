@@ -88,7 +88,9 @@ impl Session {
     /// What a state has to have in common with this session.
     fn state_header(&self) -> Result<Header> {
         let info = self.model.info();
+        // For people, and from a file that may say anything.
         let name = info.name.as_ref().unwrap_or(&info.description);
+        let name = &name[..name.floor_char_boundary(256)];
         let layout = match self.layout {
             KvLayout::Unified => "unified".to_owned(),
             KvLayout::Split => format!("split between {} sequences", self.limits.sequences),
