@@ -87,7 +87,8 @@ impl Session {
         let why = if !self.capabilities.shift {
             "this model's positions cannot be moved"
         } else if self.cells.is_any_shared(slot, dropped.end) {
-            "positions that a fork shares cannot be moved, for they would move in the other sequence as well; drop the fork first, or              fork before the positions that are to be dropped"
+            "positions that a fork shares cannot be moved, for they would move in the other sequence as well; drop the fork first, or fork \
+             before the positions that are to be dropped"
         } else if held - dropped.end < window && !self.is_intact(slot, dropped.start) {
             "positions that would come into the sliding window are gone; compute the sequence again"
         } else {
