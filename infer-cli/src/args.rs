@@ -4,13 +4,18 @@ use crate::{failure::Failure, output};
 use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource, Variant};
 use std::{
     fs::File,
-    io::{IsTerminal, Read},
+    io::{BufRead, IsTerminal, Read, StdinLock},
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
 /// Bytes of text that are read at most.
 const MOST: u64 = 256 << 20;
+
+/// Bytes of a line that are read at most.
+const LONGEST_LINE: u64 = 1 << 20;
+/// Lines that are read at most.
+const MOST_LINES: usize = 100_000;
 
 /// Which model, and with what it is opened.
 #[derive(clap::Args, Debug)]
@@ -77,13 +82,24 @@ pub(crate) fn library(path: &str) -> Result<PathBuf, std::io::Error> {
     std::path::absolute(path)
 }
 
-/// All of stdin as text. Tells a person at a terminal what is being waited for.
+/// The lines of stdin. Each of them costs memory again when it is computed, so that there are limits to their length and number: what
+/// never ends is told soon.
+pub(crate) fn stdin_lines(what: &str) -> Result<Vec<String>, Error> {
+    lines(waited_for(what), "stdin")
+}
+
+/// All of stdin as text.
 pub(crate) fn stdin(what: &str) -> Result<String, Error> {
+    text(waited_for(what), "stdin")
+}
+
+/// Stdin, once a person at a terminal was told what is being waited for.
+fn waited_for(what: &str) -> StdinLock<'static> {
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
         output::note(&format!("reading {what} from stdin; Ctrl-D ends it"));
     }
-    text(stdin, "stdin")
+    stdin
 }
 
 /// All of a file as text.
@@ -107,6 +123,71 @@ fn text(source: impl Read, name: &str) -> Result<String, Error> {
     })
 }
 
+fn lines(mut source: impl BufRead, name: &str) -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    loop {
+        let number = lines.len() + 1;
+        let mut line = Vec::new();
+        // The line break is no part of it, so one byte more is read.
+        source.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line).map_err(|error| unreadable(name, error))?;
+        if line.is_empty() {
+            return Ok(lines);
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            line.pop_if(|last| *last == b'\r');
+        }
+        let refuse = |what: String| Err(Error::invalid_input(format!("{name}: line {number}{what}")));
+        if line.len() as u64 > LONGEST_LINE {
+            return refuse(format!(" has more than {}, longer than any text", output::bytes(LONGEST_LINE)));
+        }
+        if number > MOST_LINES {
+            return refuse(format!(": {MOST_LINES} are taken at once; give the others to another call"));
+        }
+        match String::from_utf8(line) {
+            Ok(line) => lines.push(line),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                return refuse(format!(" is not UTF-8 text: byte {at} is where it stops to be; convert it first"));
+            }
+        }
+    }
+}
+
 fn unreadable(name: &str, error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, Cursor, repeat};
+
+    fn read(bytes: &[u8]) -> Result<Vec<String>, Error> {
+        lines(Cursor::new(bytes), "stdin")
+    }
+
+    #[test]
+    fn lines_are_what_std_takes_for_lines() {
+        for text in ["", "\n", "a", "a\n", "a\r\nb\n\nc", "a\r", "\r\n", "a\n\n"] {
+            assert_eq!(read(text.as_bytes()).unwrap(), text.lines().collect::<Vec<_>>(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lines_without_end_are_refused_early() {
+        let full = vec![b'a'; LONGEST_LINE as usize];
+        assert_eq!(read(&[&full[..], b"\nb"].concat()).unwrap().len(), 2);
+        for (bytes, said) in [
+            (&[&full[..], b"a\n"].concat()[..], "line 1 has more than 1 MiB"),
+            (b"a\ncaf\xe9", "line 2 is not UTF-8 text: byte 3"),
+            (&[b'\n'; MOST_LINES + 1], "line 100001: 100000 are taken"),
+        ] {
+            let error = read(bytes).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        assert_eq!(read(&[b'\n'; MOST_LINES]).unwrap().len(), MOST_LINES);
+        let error = lines(BufReader::new(repeat(0)), "stdin").unwrap_err().to_string();
+        assert!(error.contains("line 1 has more than"), "{error}");
+    }
 }

@@ -122,6 +122,14 @@ impl Embed {
             options = options.with_pooling(how.pooling());
         }
         let mut encoder = self.encoder.make(&*model, &options)?;
+        if encoder.info().pooling == Pooling::Rank {
+            let scores = match encoder.info().width {
+                1 => "a score: it ranks; use `infer rerank`".to_owned(),
+                count => format!("{count} scores: it classifies; use `infer classify`"),
+            };
+            let message = format!("the model gives no vectors but {scores}, or --pooling for its hidden states");
+            return Err(Error::unsupported(message).into());
+        }
         let tokens = tokens(&*model, &texts)?;
         encode(&mut *encoder, &tokens)?;
         let vectors = encoder.vectors();
@@ -231,7 +239,11 @@ fn texts(given: &[String]) -> Result<Vec<String>, Failure> {
         [only] if only == "-" => {}
         texts => return Ok(texts.to_vec()),
     }
-    Ok(args::stdin("texts, one a line")?.lines().map(str::to_owned).collect())
+    let lines = args::stdin_lines("texts, one a line")?;
+    if lines.is_empty() {
+        return Err(Error::invalid_input("stdin is empty: give texts as arguments, or on stdin, one a line").into());
+    }
+    Ok(lines)
 }
 
 fn tokens(model: &dyn Model, texts: &[String]) -> Result<Vec<Vec<Token>>, Failure> {

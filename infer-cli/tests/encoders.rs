@@ -65,6 +65,11 @@ fn a_classifier_scores_its_labels_and_a_reranker_sorts() {
     assert_eq!((labels, report[1]["text"].as_str()), (tiny::LABELS.to_vec(), Some("two")));
     let (code, _, stderr) = run(&fixtures::model("tiny-rank").unwrap(), &["rerank", "--query", "q", "a"], "");
     assert!(code == 1 && stderr.contains("gives 3 scores"), "{stderr}");
+    let (code, stdout, stderr) = run(&fixtures::model("tiny-rank").unwrap(), &["embed", "a"], "");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.contains("gives no vectors but 3 scores: it classifies; use `infer classify`"), "{stderr}");
+    let (code, stdout, _) = run(&fixtures::model("tiny-rank").unwrap(), &["embed", "--pooling", "mean", "a"], "");
+    assert_eq!((code, stdout.lines().count()), (0, 1), "with another pooling there are vectors");
     let (code, _, stderr) = run(&fixtures::model("minilm").unwrap(), &["rerank", "--query", "q", "a"], "");
     assert!(code == 1 && stderr.contains("classification head"), "{stderr}");
 
@@ -84,10 +89,21 @@ fn a_classifier_scores_its_labels_and_a_reranker_sorts() {
     let arguments = [&["rerank", "--json", "--query", "which?"], &documents[..]].concat();
     let (code, stdout, stderr) = run(&path, &arguments, "");
     assert_eq!((code, stderr.as_str()), (0, ""));
+    let (code, _, said) = run(&path, &["embed", "one"], "");
+    assert!(code == 1 && said.contains("use `infer rerank`"), "{said}");
     let ranked: Vec<Value> = serde_json::from_str(&stdout).unwrap();
     let scores: Vec<f64> = ranked.iter().map(|ranked| ranked["score"].as_f64().unwrap()).collect();
     assert!(scores.is_sorted_by(|a, b| a > b), "{scores:?}");
     for document in &ranked {
         assert_eq!(document["text"], documents[document["index"].as_u64().unwrap() as usize]);
+    }
+}
+
+#[test]
+fn no_texts_on_stdin_are_an_error() {
+    for command in [&["embed"][..], &["embed", "-"], &["classify"], &["rerank", "--query", "q"]] {
+        let (code, stdout, stderr) = run(Path::new("no-model"), command, "");
+        assert_eq!((code, stdout.as_str()), (1, ""), "{command:?}");
+        assert!(stderr.contains("stdin is empty"), "{command:?}: {stderr}");
     }
 }
