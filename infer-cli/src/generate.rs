@@ -15,7 +15,7 @@ use infer::{
 };
 use serde::Serialize;
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -186,6 +186,13 @@ impl Generate {
 /// given too.
 fn adapter(text: &str) -> Result<AdapterSource, String> {
     let scaled = text.rsplit_once(':').and_then(|(path, scale)| Some((path, scale.parse::<f32>().ok()?)));
+    // A file that is not there is told when it is opened; here it is told what was no scale.
+    if let (None, Some((path, scale))) = (scaled, text.rsplit_once(':'))
+        && !Path::new(text).exists()
+        && Path::new(path).is_file()
+    {
+        return Err(format!("{path} is there, and `{scale}` behind it is no number for the scale"));
+    }
     let (path, scale) = scaled.unwrap_or((text, 1.0));
     if path.is_empty() {
         return Err("a file is wanted".into());

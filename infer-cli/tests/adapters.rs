@@ -43,4 +43,17 @@ fn an_adapter_of_another_model_is_named() {
     }
     let (code, _, stderr) = generate(Some("a.gguf:nan"));
     assert!(code == 2 && stderr.contains("scale"), "{code}: {stderr}");
+    let (code, _, stderr) = generate(Some(&format!("{}:abc", fixture("tiny-lora").display())));
+    assert!(code == 2 && stderr.contains("`abc` behind it is no number for the scale"), "{code}: {stderr}");
+}
+
+#[test]
+fn an_adapter_in_place_of_a_model_is_told_apart() {
+    let model = fixture("tiny-lora");
+    for arguments in [&["generate", "--prompt", "Hello"][..], &["tokenize", "Hello"], &["embed", "Hello"]] {
+        let output = Command::cargo_bin("infer").unwrap().args(arguments).arg("--model").arg(&model).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("an adapter, not a model") && stderr.contains("--adapter"), "{stderr}");
+    }
 }

@@ -217,6 +217,10 @@ impl infer_core::Session for Session {
         self.save_state(seq, to)
     }
 
+    /// All of [`infer_core::Session::restore`].
+    ///
+    /// Sessions fit that have the [layout](crate::KvLayout) and the [number formats](crate::KvType) of the one that wrote the state;
+    /// where each sequence has cells of its own ([`Split`](crate::KvLayout::Split)), they must be made for as many sequences, too.
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         self.restore_state(from)
     }

@@ -77,6 +77,19 @@ fn a_vocabulary_needs_no_tensors_and_a_model_does() {
     assert_eq!(header.check(Purpose::Model).unwrap_err().kind(), ErrorKind::InvalidModel);
 }
 
+#[test]
+fn an_adapter_is_no_model_and_says_how_it_is_used() {
+    let header = gguf::read(Cursor::new(build_support::tiny::adapter().bytes()), "lora").unwrap();
+    for purpose in [Purpose::Vocab, Purpose::Model] {
+        let error = header.check(purpose).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidModel);
+        let text = error.to_string();
+        for words in ["lora", "general.type is \"adapter\"", "SessionOptions::with_adapter"] {
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}
+
 /// Anything at all: read, or refused, in a moment and without memory for what is only claimed.
 #[test]
 fn five_thousand_mutations() {

@@ -30,6 +30,12 @@ impl Header {
     /// [`InvalidModel`](infer_core::ErrorKind::InvalidModel), naming the file and the field or tensor.
     pub fn check(&self, purpose: Purpose) -> Result<()> {
         let facts = Facts::new(self)?;
+        if self.value("general.type").and_then(Value::as_str) == Some("adapter") {
+            return facts.refuse(
+                "general.type is \"adapter\": it is an adapter, not a model; open the model that it was made for and give this file \
+                 to a session of it (SessionOptions::with_adapter, `infer generate --adapter`)",
+            );
+        }
         vocab::check(&facts)?;
         hparams::check(&facts, purpose)?;
         if purpose == Purpose::Model {
