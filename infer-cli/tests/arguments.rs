@@ -208,6 +208,23 @@ fn no_arguments_end_it_in_any_other_way() {
     }
 }
 
+/// Tests are run with the features by default, which link llama.cpp and load none.
+#[test]
+fn a_library_that_this_build_cannot_load_says_how_one_is_installed_that_can() {
+    let model = build_support::fixtures::model("tiny-llama").expect("the tiny ones are made");
+    let generate = ["generate", "--prompt", "x", "--model", model.to_str().unwrap()];
+    for (choice, feature, is_there) in [
+        (["--variant", "vulkan"], "llama-vulkan", cfg!(feature = "llama-vulkan")),
+        (["--variant", "cpu"], "llama-load", cfg!(feature = "llama-load")),
+        (["--library", "/no-such.so"], "llama-load", cfg!(feature = "llama-load")),
+    ] {
+        let (code, stdout, stderr) = run(&[&generate[..], &choice].concat());
+        assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+        let said = format!("`cargo install --path infer-cli --features {feature}`");
+        assert!(is_there || stderr.contains(&said), "{stderr}");
+    }
+}
+
 #[test]
 fn a_variant_is_one_there_is_and_one_that_can_be_built() {
     let folder = tempfile::tempdir().unwrap();

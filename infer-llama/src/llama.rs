@@ -59,7 +59,10 @@ impl Llama {
             path: one.path().to_owned(),
             library: match one.door() {
                 Ok(api) => Self::from_api(api),
-                Err(refusal) => Err(Error::new(ErrorKind::Library, refusal.to_string()).with_backend(BACKEND)),
+                Err(refusal) => {
+                    let remedy = one.remedy().map_or(String::new(), |remedy| format!("\n{remedy}"));
+                    Err(Error::new(ErrorKind::Library, format!("{refusal}{remedy}")).with_backend(BACKEND))
+                }
             },
         })
         .collect()

@@ -16,7 +16,13 @@ use crate::llama::{Api, COMMIT, bindings::infer_llama_table, handshake};
 use crate::{LoadError, Looked, Refusal};
 pub use options::{CACHE_VARIABLE, LIBRARY_VARIABLE, LoadOptions};
 
-const HINT: &str = "the working directory and the system's own search are never looked in; `infer setup llama` puts a library into the cache, also in place of one that is damaged; with --variant another than the one for the processor alone";
+/// What to do about it; a line each.
+const HINT: &str = "three ways to provide one:
+  - `infer setup llama` builds it into the cache, also in place of one that is old or damaged; `infer setup llama --variant vulkan` (or \
+    cuda, metal) puts one for GPUs beside it, which programs ask for by that name (`--variant vulkan`, LoadOptions::with_variant)
+  - name one yourself by its absolute path: in INFER_LLAMA_LIBRARY, or in code (`--library`, LoadOptions::with_path)
+  - link it into the program: the feature `llama` of `infer`
+  the working directory and the system's own search are never looked in";
 
 /// The variant looked for in the cache when none is asked for.
 const DEFAULT_VARIANT: &str = "cpu";
@@ -49,6 +55,16 @@ impl Installed {
     /// What is wrong with the library.
     pub fn door(&self) -> Result<Api, &Refusal> {
         self.door.as_ref().copied()
+    }
+
+    /// What puts a library that can be used in place of this one, where it cannot be and is one that `infer setup` made.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        if self.door.is_ok() || self.place != CACHE_PLACE {
+            return None;
+        }
+        let variant = self.path.parent()?.file_name()?.to_str()?;
+        Some(format!("`infer setup llama --variant {variant}` puts the right one in its place"))
     }
 }
 

@@ -125,7 +125,7 @@ fn linked() -> Result<infer_llama::Llama> {
 
 #[cfg(all(feature = "llama-load", not(feature = "llama")))]
 fn linked() -> Result<infer_llama::Llama> {
-    Err(Error::unsupported("llama.cpp is not linked into this program; build it with the feature `llama` of `infer`"))
+    Err(Error::unsupported(format!("llama.cpp is not linked into this program; {}", built_with("llama"))))
 }
 
 #[cfg(feature = "llama-load")]
@@ -136,9 +136,7 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
         Shared::At(path) => options.with_path(path),
         Shared::Built(variant) if has_variant(*variant) => options.with_variant(variant.name()),
         Shared::Built(variant) => {
-            let feature = variant.feature();
-            let message =
-                format!("{library} is not for this program; build it with the feature `{feature}` of `infer`");
+            let message = format!("{library} is not for this program; {}", built_with(variant.feature()));
             return Err(Error::unsupported(message));
         }
     })
@@ -151,8 +149,17 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
         Shared::Found | Shared::At(_) => "llama-load",
     };
     Err(Error::unsupported(format!(
-        "{library} cannot be loaded: llama.cpp is linked into this program; build it with the feature `{feature}` of `infer`"
+        "{library} cannot be loaded: llama.cpp is linked into this program; {}",
+        built_with(feature)
     )))
+}
+
+/// How a program gets a feature: one of one's own, and the command.
+#[cfg(any(feature = "llama", feature = "llama-load"))]
+fn built_with(feature: &str) -> String {
+    format!(
+        "build it with the feature `{feature}` of `infer`; the command with `cargo install --path infer-cli --features {feature}`"
+    )
 }
 
 /// Whether there is a linked library.

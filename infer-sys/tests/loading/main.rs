@@ -188,7 +188,19 @@ fn the_cache_is_checked_by_hash_before_anything_of_it_runs() {
     // A right file of another commit: the hash vouches for it, and the door says what it is.
     let other = Door::default().with("COMMIT", "\"0123\"").build(&folder.path().join("other.so"));
     library::put_into_cache(&cache, "cpu", &other);
-    Probe::new().cache(&cache).run().refuses(&["\"0123\" found"]);
+    Probe::new().cache(&cache).run().refuses(&["\"0123\" found", "`infer setup llama`"]);
+    // One of an older version of this library.
+    let older = Door::default().with("VERSION", "1").build(&folder.path().join("older.so"));
+    library::put_into_cache(&cache, "cpu", &older);
+    let run = Probe::new().cache(&cache).run();
+    run.refuses(&[
+        "wanted, 1 found",
+        "three ways to provide one",
+        "`infer setup llama` builds it into the cache, also in place of one that is old",
+        "`infer setup llama --variant vulkan`",
+        "INFER_LLAMA_LIBRARY, or in code",
+        "the feature `llama`",
+    ]);
 }
 
 #[test]
@@ -251,7 +263,8 @@ fn every_library_that_is_there_is_listed_with_what_is_wrong_with_it() {
         [
             "the environment variable INFER_LLAMA_LIBRARY has test",
             "the cache has one",
-            "the cache has none: variant \"other\" wanted, \"else\" found"
+            "the cache has none: variant \"other\" wanted, \"else\" found; `infer setup llama --variant other` puts the right one in its \
+             place"
         ]
     );
     assert_eq!(seen[3], "the cache has two");

@@ -210,7 +210,10 @@ pub(crate) fn probe() {
     };
     let found = |one: &Installed| match one.door() {
         Ok(api) => format!("{} has {}", one.place(), api.variant()),
-        Err(refusal) => format!("{} has none: {refusal}", one.place()),
+        Err(refusal) => {
+            let remedy = one.remedy().map_or(String::new(), |remedy| format!("; {remedy}"));
+            format!("{} has none: {refusal}{remedy}", one.place())
+        }
     };
     let answers: Vec<String> = if task == "installed" {
         Api::installed(&options).iter().map(found).collect()
