@@ -71,6 +71,10 @@ public:
         ggml_tensor * most  = ggml_log(ctx_, at(column(ggml_soft_max(ctx_, logits_), n_), top));
         ggml_tensor * logit = draw_.greedy ? peak : at(column_, data.sampled);
         data.probs          = ggml_add(ctx_, ggml_sub(ctx_, logit, peak), most);
+        // Also where nothing is to come out: the plan of where everything lies serves later graphs of this shape, in which it does. llama.cpp
+        // marks only what does in this one, and the place would be given to something else.
+        ggml_set_output(data.sampled);
+        ggml_set_output(data.probs);
         // Whatever is left here is copied to the host, as long as it is.
         data.logits     = nullptr;
         data.candidates = nullptr;

@@ -40,7 +40,9 @@ use std::{
 /// - A pass that was [interrupted](infer_core::Session::interrupt) or failed is taken back: the positions it added are removed. Where the
 ///   model's memory cannot remove a part of a sequence (recurrent and hybrid models, and sliding windows that lost what lies
 ///   before), the sequences of that batch are spent.
-/// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds.
+/// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds. Of recurrent and
+///   hybrid models it is polled before a pass only: one that is stopped half-way would harm the other sequences. Such a pass has 512
+///   tokens, unless more are asked for.
 /// - The token before what is to be [scored](infer_core::Want::Score) is fed again, where the sequence has one: `Unsupported` where it
 ///   cannot be taken out.
 /// - [`shift`](infer_core::Session::shift) moves the keys at once; positions that a fork shares are not moved.

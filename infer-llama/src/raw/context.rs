@@ -44,6 +44,8 @@ pub(crate) struct Context {
     /// call that says so did not come to its end.
     hidden: Option<bool>,
     polled: Option<bool>,
+    /// Whether a pass can be stopped without harm to sequences that are not in it.
+    stoppable: bool,
     /// Those that it may have set, all of `model`: freed after the context.
     pub(super) adapters: Vec<Arc<Adapter>>,
     /// Sequence → what is attached to it: freed after the context.
@@ -193,7 +195,12 @@ impl Context {
             Some(true) => LLAMA_FLASH_ATTN_TYPE_ENABLED,
             Some(false) => LLAMA_FLASH_ATTN_TYPE_DISABLED,
         };
-        Self::make(model, raw, params.threads, adapters, stop)
+        let facts = model.facts()?;
+        let mut context = Self::make(model, raw, params.threads, adapters, stop)?;
+        // Such a memory moves the states of other sequences as well, first in its books and then in the pass: stopped between the two,
+        // what they find is another's.
+        context.stoppable = !facts.is_recurrent && !facts.is_hybrid;
+        Ok(context)
     }
 
     /// Makes a context of these parameters, with threads of its own.
@@ -230,6 +237,7 @@ impl Context {
             stop,
             hidden: Some(raw.embeddings),
             polled: Some(true),
+            stoppable: true,
             adapters,
             samplers: Vec::new(),
             kept: Vec::new(),
@@ -262,7 +270,7 @@ impl Context {
     /// Runs one pass over what the batch holds, which wants no more rows than there can be.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Pass> {
         self.give_hidden(false)?;
-        self.poll(true)?;
+        self.poll(self.stoppable)?;
         self.pass(batch)
     }
 

@@ -38,9 +38,7 @@ impl Session {
         let sequences = plan.params.sequences;
         let vocab = infer_core::Tokenizer::vocab(model.tokenizer()).len();
         let mut capabilities = capabilities(model, &mut context)?;
-        // Passes of a recurrent model are cut by sequences, and draws of such a pass are lost or another sequence's at the pinned version.
-        let draws = options.device_sampling && !model.facts().is_recurrent && !model.facts().is_hybrid;
-        capabilities.device_sampling = draws && device::can_draw(model, &mut context, vocab)?;
+        capabilities.device_sampling = options.device_sampling && device::can_draw(model, &mut context, vocab)?;
         Ok(Self {
             context,
             stride: (shape.outputs as usize).min(batch),
@@ -158,9 +156,11 @@ impl Plan {
         // Where a window is slid, the library looks for room for all parts of a pass before it computes the first, and what it takes for
         // a later one from a sequence that shares cells with a fork is missing in the earlier one: there must be one part only.
         let is_windowed = model.facts().window > 0;
+        // A pass that is not to be stopped is not to be long.
+        let is_short = is_windowed || model.facts().is_recurrent || model.facts().is_hybrid;
         let batch = match common.batch {
             Some(batch) => in_range("batch", batch, i32::MAX as usize)?,
-            None if is_windowed => MICRO_BATCH.max(sequences),
+            None if is_short => MICRO_BATCH.max(sequences),
             None => BATCH.max(sequences),
         };
         // A longer batch than there are cells could never run.

@@ -18,7 +18,7 @@ impl Context {
     pub(crate) fn decode_hidden(&mut self, batch: &mut Batch, mut each: impl FnMut(&[f32])) -> Result<Pass> {
         let count = batch.wanted();
         self.give_hidden(true)?;
-        self.poll(true)?;
+        self.poll(self.stoppable)?;
         let pass = self.pass(batch)?;
         if pass == Pass::Done {
             (0..count).try_for_each(|place| self.hidden(place, &mut each))?;
