@@ -141,6 +141,11 @@ impl Encoder {
                 } else {
                     vector.copy_from_slice(context.text(sequence)?);
                 }
+                if !vector.iter().all(|number| number.is_finite()) {
+                    // One text's spoil those of a pass that stand beside it.
+                    let message = "what comes of the texts is not numbers; the model file is damaged";
+                    return Err(Error::new(ErrorKind::Runtime, message).with_backend(BACKEND));
+                }
                 info.normalize(vector);
             }
         }

@@ -225,3 +225,23 @@ fn an_interrupt_ends_the_work_and_the_encoder_goes_on() {
     interrupt.lower();
     assert_eq!(encode(&mut encoder, &[text]), before);
 }
+
+#[test]
+fn what_is_not_numbers_is_an_error() {
+    let folder = kit::Folder::new();
+    let mut gguf = build_support::tiny::bert();
+    let table = gguf.tensors.iter_mut().find(|tensor| tensor.name == "token_embd.weight").unwrap();
+    assert_eq!(table.dtype, 0, "of 32 bits");
+    // A number of token 7.
+    let at = 7 * table.shape[0] as usize * 4;
+    table.data[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    let model = Model::open(&Llama::linked().unwrap(), folder.file("nan.gguf", &gguf.bytes())).unwrap();
+    for pooling in [Pooling::Mean, Pooling::None] {
+        let mut encoder = model.encoder(&options().with_pooling(pooling)).unwrap();
+        let error = encoder.encode(&[&[Token(5)], &[Token(7)]]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Runtime);
+        assert!(error.to_string().contains("not numbers"), "{error}");
+        assert!(encoder.vectors().is_empty());
+        encoder.encode(&[&[Token(5)]]).unwrap();
+    }
+}

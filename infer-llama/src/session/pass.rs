@@ -181,6 +181,10 @@ impl Session {
         let hidden = &mut self.results.hidden;
         let pass = self.context.decode_hidden(&mut self.batch, |row| hidden.extend_from_slice(row));
         self.ended(pass)?;
+        if !self.results.hidden.iter().all(|number| number.is_finite()) {
+            let message = "a hidden state is not numbers; the model or what was restored for it is damaged";
+            return Err((Error::new(ErrorKind::Runtime, message).with_backend(BACKEND), Damage::Partial));
+        }
         let mut rows = 0..;
         for entry in batch.entries() {
             let row = if entry.want() == Want::Embedding { rows.next() } else { None };
