@@ -70,3 +70,49 @@ fn a_config_is_read_as_the_dimensions_are() {
     assert_eq!((&cost["weights"]["by_dtype"][0]["dtype"], &cost["kv"]["positions"]), (&"bf16".into(), &8192.into()));
     assert_eq!(cost["memory"]["fits"], false);
 }
+
+fn of_model(name: &str, arguments: &str) -> (i32, String, String) {
+    let model = build_support::fixtures::model(name).expect("`cargo xtask setup` brings it");
+    let mut infer = Command::cargo_bin("infer").unwrap();
+    let output = infer.arg("cost").arg(model).args(arguments.split_whitespace()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn an_encoder_has_no_cache_and_no_output_layer() {
+    for name in ["minilm", "tiny-rank"] {
+        let (code, text, stderr) = of_model(name, "--memory 1GiB");
+        assert_eq!((code, stderr.as_str()), (0, ""));
+        assert!(!text.contains("KV cache") && !text.contains("output layer"), "{text}");
+        assert!(text.contains("parameters") && text.contains("fits         yes"), "{text}");
+        let cost: Value = serde_json::from_str(&of_model(name, "--json").1).unwrap();
+        assert_eq!((&cost["kv"], &cost["memory"]["kv"]), (&Value::Null, &0.into()));
+        assert_eq!((&cost["flops_per_token"]["head"], &cost["parameters"]["head"]), (&Value::Null, &Value::Null));
+    }
+    let (_, text, _) = of_model("tiny-llama", "");
+    assert!(text.contains("KV cache") && text.contains("output layer"), "{text}");
+}
+
+#[test]
+fn an_adapter_is_called_one() {
+    let (code, stdout, stderr) = of_model("tiny-lora", "");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.contains("is an adapter, not a model: 2,048 parameters in 8 KiB"), "{stderr}");
+}
+
+#[test]
+fn what_would_go_wrong_is_remarked() {
+    let remarks =
+        |arguments: &str| of_model("tiny-llama", arguments).1.lines().filter(|line| line.starts_with("remark")).count();
+    assert_eq!(remarks(""), 0);
+    assert_eq!(remarks("--ctx 512"), 0);
+    let (_, text, _) = of_model("tiny-llama", "--ctx 1000");
+    assert!(text.contains("1,000 positions are more than the 512 the model was trained for"), "{text}");
+    let (_, text, _) = of_model("tiny-llama", "--kv q8_0");
+    assert!(
+        text.contains("in q8_0 is refused: that comes in blocks of 32 numbers, and a head of this model has 16"),
+        "{text}"
+    );
+    assert_eq!(remarks("--kv q8_0 --ctx 1000"), 2);
+}

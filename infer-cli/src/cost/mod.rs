@@ -3,7 +3,7 @@
 mod config;
 mod report;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 use infer::{
     Error,
     cost::{Dims, Estimate, KvType, Setup, Weights},
@@ -105,7 +105,11 @@ impl Cost {
             (Some(0) | None, None) => 4096,
             (Some(positions), _) => positions,
         };
-        let setup = Setup::new(positions).with_kv(self.kv, self.kv);
+        let mut setup = Setup::new(positions).with_kv(self.kv, self.kv);
+        if subject.dims.encoder {
+            // A text cannot be cut, and there is room for logits of all its tokens also where nothing computes any.
+            setup = setup.with_batch(positions).with_outputs(positions);
+        }
         let estimate = Estimate::new(&subject.dims, subject.weights.bytes(), &setup);
         let memory = self.memory.or_else(infer::available_memory);
         Report::new(&subject, &setup, &estimate, memory).print(self.json)
@@ -168,6 +172,16 @@ impl Subject {
 
 fn of_file(path: &std::path::Path) -> Result<Subject, Failure> {
     let file = infer::inspect(path)?;
+    // Values are shown as they are written in code, with quotes.
+    if file.metadata.iter().any(|(name, value)| name == "general.type" && value == "\"adapter\"") {
+        return Err(Error::unsupported(format!(
+            "{} is an adapter, not a model: {} parameters in {}, which come to what its model costs; name the model's file",
+            path.display(),
+            output::count(file.info.parameters),
+            output::bytes(file.weights.bytes())
+        ))
+        .into());
+    }
     let Some(dims) = file.dims else {
         return Err(Error::unsupported(format!(
             "{} has the architecture `{}`, whose cost is not described by the formulas for transformers; `infer inspect` \

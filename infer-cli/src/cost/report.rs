@@ -10,9 +10,14 @@ pub(super) struct Report<'s> {
     model: &'s str,
     parameters: Parameters,
     weights: Weights<'s>,
-    kv: Kv,
+    /// Those that a token attends to.
+    positions: usize,
+    /// `None` for an encoder, which has no cache.
+    kv: Option<Kv>,
     flops_per_token: Flops,
     memory: Memory,
+    /// What to know before it is run so.
+    remarks: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -24,7 +29,8 @@ struct Parameters {
     attention: u64,
     feed_forward: u64,
     norms_and_biases: u64,
-    head: u64,
+    /// 0 where it is the embedding's matrix, `None` where there is no such layer.
+    head: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -50,7 +56,8 @@ struct Flops {
     projections: u64,
     feed_forward: u64,
     attention: u64,
-    head: u64,
+    /// `None` where there is no such layer.
+    head: Option<u64>,
     /// 2 × the parameters a token meets.
     simple: u64,
     /// What the simple formula counts though it is no product: looked-up embeddings, norms, biases.
@@ -62,6 +69,8 @@ struct Memory {
     weights: u64,
     kv: u64,
     compute: u64,
+    /// Tokens computed at once, which `compute` grows with.
+    batch: usize,
     total: u64,
     /// `None` where nobody knows how much there is.
     available: Option<u64>,
@@ -77,30 +86,31 @@ impl<'s> Report<'s> {
             model: &subject.name,
             parameters: Parameters {
                 total: subject.parameters,
-                active: dims.active_parameters().total(),
+                active: if dims.experts == 0 { subject.parameters } else { dims.active_parameters().total() },
                 embedding: parameters.embedding,
                 attention: parameters.attention,
                 feed_forward: parameters.feed_forward,
                 norms_and_biases: parameters.norms_and_biases,
-                head: parameters.head,
+                head: dims.has_output().then_some(parameters.head),
             },
             weights: Weights {
                 bytes: subject.weights.bytes(),
                 bits_per_weight: subject.weights.bits_per_weight(),
                 by_dtype: subject.weights.by_dtype(),
             },
-            kv: Kv {
+            positions: setup.positions,
+            kv: (!dims.encoder).then(|| Kv {
                 kind: setup.keys.as_str(),
                 bytes_per_position: dims.kv_bytes_per_position(setup.keys, setup.values),
                 positions: setup.positions,
                 bytes: estimate.kv,
-            },
+            }),
             flops_per_token: Flops {
                 exact: flops.total(),
                 projections: flops.projections,
                 feed_forward: flops.feed_forward,
                 attention: flops.attention,
-                head: flops.head,
+                head: dims.has_output().then_some(flops.head),
                 simple: dims.simple_flops(),
                 simple_counts_too_much: dims.simple_flops().saturating_sub(products),
             },
@@ -108,10 +118,12 @@ impl<'s> Report<'s> {
                 weights: estimate.weights,
                 kv: estimate.kv,
                 compute: estimate.compute,
+                batch: setup.batch,
                 total: estimate.total(),
                 available,
                 fits: available.map(|available| matches!(estimate.fit(available), Fit::Fits { .. })),
             },
+            remarks: remarks(subject, setup),
         }
     }
 
@@ -126,16 +138,19 @@ impl<'s> Report<'s> {
             let _ = writeln!(text, "{name:<12} {value}");
         };
         let Self { parameters, weights, kv, flops_per_token: flops, memory, .. } = self;
+        let positions = output::count(self.positions as u64);
         row("model", self.model.into());
         row("parameters", output::count(parameters.total));
         for (name, count) in [
-            ("embedding", parameters.embedding),
-            ("attention", parameters.attention),
-            ("feed-forward", parameters.feed_forward),
-            ("norms, biases", parameters.norms_and_biases),
+            ("embedding", Some(parameters.embedding)),
+            ("attention", Some(parameters.attention)),
+            ("feed-forward", Some(parameters.feed_forward)),
+            ("norms, biases", Some(parameters.norms_and_biases)),
             ("output layer", parameters.head),
         ] {
-            row("", format!("{:>17} {name}", output::count(count)));
+            if let Some(count) = count {
+                row("", format!("{:>17} {name}", output::count(count)));
+            }
         }
         if parameters.active != parameters.total && parameters.active != 0 {
             row("", format!("{:>17} met by a token", output::count(parameters.active)));
@@ -143,32 +158,28 @@ impl<'s> Report<'s> {
         for dtype in weights.by_dtype {
             row("weights", format!("{} in {}", output::bytes(dtype.bytes), dtype.dtype));
         }
-        row(
-            "KV cache",
-            format!(
-                "{} a position, {} at {} positions, in {}",
-                output::bytes(kv.bytes_per_position),
-                output::bytes(kv.bytes),
-                output::count(kv.positions as u64),
-                kv.kind
-            ),
-        );
-        row(
-            "a token",
-            format!(
-                "{} after {} positions, every matrix product counted:",
-                operations(flops.exact),
-                output::count(kv.positions as u64)
-            ),
-        );
+        if let Some(kv) = kv {
+            row(
+                "KV cache",
+                format!(
+                    "{} a position, {} at {positions} positions, in {}",
+                    output::bytes(kv.bytes_per_position),
+                    output::bytes(kv.bytes),
+                    kv.kind
+                ),
+            );
+        }
+        let place = if kv.is_some() { "after" } else { "among" };
+        let whole = operations(flops.exact);
+        row("a token", format!("{whole} {place} {positions} positions, every matrix product counted:"));
         row(
             "",
             format!(
-                "{} projections, {} feed-forward, {} attention, {} output layer",
+                "{} projections, {} feed-forward, {} attention{}",
                 operations(flops.projections),
                 operations(flops.feed_forward),
                 operations(flops.attention),
-                operations(flops.head)
+                flops.head.map_or(String::new(), |head| format!(", {} output layer", operations(head)))
             ),
         );
         row(
@@ -189,10 +200,11 @@ impl<'s> Report<'s> {
         row(
             "memory",
             format!(
-                "{} weights + {} KV cache + about {} for intermediate results = {}",
+                "{} weights{} + about {} for intermediate results of {} tokens at once = {}",
                 output::bytes(memory.weights),
-                output::bytes(memory.kv),
+                kv.as_ref().map_or(String::new(), |kv| format!(" + {} KV cache", output::bytes(kv.bytes))),
                 output::bytes(memory.compute),
+                output::count(memory.batch as u64),
                 output::bytes(memory.total)
             ),
         );
@@ -208,8 +220,30 @@ impl<'s> Report<'s> {
                 },
             );
         }
+        for remark in &self.remarks {
+            row("remark", remark.clone());
+        }
         text
     }
+}
+
+fn remarks(subject: &Subject, setup: &Setup) -> Vec<String> {
+    let Setup { positions, keys: format, .. } = *setup;
+    let mut remarks = Vec::new();
+    if let Some(trained) = subject.context.filter(|&trained| positions > trained) {
+        let (positions, trained) = (output::count(positions as u64), output::count(trained as u64));
+        remarks.push(format!(
+            "{positions} positions are more than the {trained} the model was trained for: results beyond them may be nonsense, and a model \
+             whose positions are learned refuses them"
+        ));
+    }
+    let (block, head) = (format.block_elements(), subject.dims.head_dim);
+    if !subject.dims.encoder && !head.is_multiple_of(block) {
+        remarks.push(format!(
+            "a session with a KV cache in {format} is refused: that comes in blocks of {block} numbers, and a head of this model has {head}"
+        ));
+    }
+    remarks
 }
 
 /// A number of floating-point operations, in the unit that gives one to four digits before the point.

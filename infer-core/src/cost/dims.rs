@@ -15,7 +15,7 @@ pub enum Biases {
     All,
 }
 
-/// The dimensions of a decoder-only transformer.
+/// The dimensions of a transformer: a decoder, or an encoder.
 ///
 /// All layers are taken to be alike. Not described: layers of different kinds (a few dense ones before the experts),
 /// compressed keys and values (MLA), convolutions and recurrent state.
@@ -43,6 +43,9 @@ pub struct Dims {
     pub gated: bool,
     /// The output layer uses the matrix of the embedding.
     pub tied: bool,
+    /// A text is computed at once and every token sees all others (BERT): no KV cache, and no output layer where it has none of its
+    /// own.
+    pub encoder: bool,
     /// Learned positions; 0 where positions are computed (rotary).
     pub positions: usize,
     /// Which layers add a bias.
@@ -79,6 +82,7 @@ impl Dims {
             feed_forward: None,
             gated: true,
             tied: false,
+            encoder: false,
             positions: 0,
             biases: Biases::None,
             qk_norm: false,
@@ -106,6 +110,13 @@ impl Dims {
     #[must_use]
     pub const fn with_tied(mut self, tied: bool) -> Self {
         self.tied = tied;
+        self
+    }
+
+    /// Sets [`encoder`](Self::encoder).
+    #[must_use]
+    pub const fn with_encoder(mut self, encoder: bool) -> Self {
+        self.encoder = encoder;
         self
     }
 
@@ -203,6 +214,19 @@ impl Dims {
         }
     }
 
+    /// Whether logits are computed.
+    #[must_use]
+    pub const fn has_output(&self) -> bool {
+        !self.encoder || !self.tied
+    }
+
+    /// Numbers of one token in a feed-forward layer at once: what each of its matrices takes in or gives, of all experts it meets.
+    pub(super) fn inner_results(&self) -> u64 {
+        let inner = self.feed_forward.unwrap_or_else(|| self.width.saturating_mul(4));
+        let met = if self.experts == 0 { 1 } else { self.experts_used.saturating_add(self.experts_shared) };
+        product(&[inner, met, 1 + self.ups()])
+    }
+
     /// The matrices that lead into the inner width: two with a gate.
     fn ups(&self) -> usize {
         1 + usize::from(self.gated && self.feed_forward.is_some())
@@ -267,16 +291,19 @@ impl Dims {
             feed_forward: self.feed_forward_matrices(self.experts_used).saturating_mul(2).saturating_mul(tokens),
             // Queries with keys, then weights with values.
             attention: product(&[4, self.layers, self.heads, self.head_dim]).saturating_mul(attended),
-            head: if tokens == 0 { 0 } else { product(&[2, self.vocab, self.width]) },
+            head: if tokens == 0 || !self.has_output() { 0 } else { product(&[2, self.vocab, self.width]) },
         }
     }
 
     /// Bytes of KV cache that one position of one sequence takes: layers × KV heads × head width × bytes an element, for
-    /// keys and for values.
+    /// keys and for values. None for an [`encoder`](Self::encoder).
     ///
     /// In quantised formats the keys of one layer are a row of whole blocks of 32.
     #[must_use]
     pub fn kv_bytes_per_position(&self, keys: KvType, values: KvType) -> u64 {
+        if self.encoder {
+            return 0;
+        }
         let row = product(&[self.kv_heads, self.head_dim]);
         sum(&[keys.bytes(row), values.bytes(row)]).saturating_mul(self.layers as u64)
     }

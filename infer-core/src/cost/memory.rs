@@ -81,6 +81,8 @@ pub struct Setup {
     pub positions: usize,
     /// Tokens computed at once.
     pub batch: usize,
+    /// Rows of logits computed at once; at most [`batch`](Self::batch).
+    pub outputs: usize,
     /// Format of the keys.
     pub keys: KvType,
     /// Format of the values.
@@ -90,16 +92,24 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A session that holds this many positions, with 512 tokens a batch, an f16 cache and flash attention.
+    /// A session that holds this many positions, with 512 tokens a batch and 32 rows of logits at once, which is what sessions have where nothing
+    /// else is asked for, an f16 cache and flash attention.
     #[must_use]
     pub const fn new(positions: usize) -> Self {
-        Self { positions, batch: 512, keys: KvType::F16, values: KvType::F16, flash_attention: true }
+        Self { positions, batch: 512, outputs: 32, keys: KvType::F16, values: KvType::F16, flash_attention: true }
     }
 
     /// Sets [`batch`](Self::batch).
     #[must_use]
     pub const fn with_batch(mut self, batch: usize) -> Self {
         self.batch = batch;
+        self
+    }
+
+    /// Sets [`outputs`](Self::outputs).
+    #[must_use]
+    pub const fn with_outputs(mut self, outputs: usize) -> Self {
+        self.outputs = outputs;
         self
     }
 
@@ -144,17 +154,17 @@ pub struct Estimate {
 impl Estimate {
     /// The memory for a model of these dimensions, whose weights take `weights` bytes.
     ///
-    /// [`compute`](Self::compute) is 4 × batch × (the widest row + 4 × width), the widest row being the logits, or without
-    /// flash attention the scores and the mask: (heads + 1) × positions. llama.cpp's own buffers for SmolLM2-135M were
-    /// within 3 % of it at batches of 128 and 512 and contexts of 512 to 8,192.
+    /// [`compute`](Self::compute) is the most of three moments, in numbers of 4 bytes: the logits, outputs × vocabulary + batch × width;
+    /// the feed-forward layer, batch × (4 × width + its matrices' results); attention, batch × (5 × width + keys and values), and without
+    /// flash attention the scores, batch × heads × positions. To the latter two comes the mask, batch × positions of 2 bytes, or of 4
+    /// without flash attention. llama.cpp's own buffers for SmolLM2-135M were within 7 % of it at batches of 64 to 512 and contexts of
+    /// 512 to 8,192, those for a tiny model within 13 %.
     #[must_use]
     pub fn new(dims: &Dims, weights: u64, setup: &Setup) -> Self {
-        let scores = if setup.flash_attention { 0 } else { product(&[dims.heads.saturating_add(1), setup.positions]) };
-        let row = sum(&[scores.max(dims.vocab as u64), product(&[4, dims.width])]);
         Self {
             weights,
             kv: dims.kv_bytes_per_position(setup.keys, setup.values).saturating_mul(setup.positions as u64),
-            compute: product(&[4, setup.batch]).saturating_mul(row),
+            compute: compute(dims, setup),
         }
     }
 
@@ -173,6 +183,18 @@ impl Estimate {
             None => Fit::Exceeds { by: total - memory },
         }
     }
+}
+
+fn compute(dims: &Dims, setup: &Setup) -> u64 {
+    let Setup { positions, batch, .. } = *setup;
+    let (scores, of_mask) = if setup.flash_attention { (0, 2) } else { (product(&[dims.heads, positions]), 4) };
+    let attention = sum(&[product(&[5, dims.width]), product(&[2, dims.kv_heads, dims.head_dim]), scores]);
+    let feed_forward = sum(&[product(&[4, dims.width]), dims.inner_results()]);
+    let of_layer = product(&[4, batch])
+        .saturating_mul(attention.max(feed_forward))
+        .saturating_add(product(&[of_mask, batch, positions]));
+    let logits = sum(&[product(&[4, setup.outputs.min(batch), dims.vocab]), product(&[4, batch, dims.width])]);
+    of_layer.max(logits)
 }
 
 /// Whether something fits in memory.
@@ -196,21 +218,45 @@ mod tests {
 
     const SMOLLM2: Dims = Dims::new(30, 576, 9, 3, 64, 49_152).with_feed_forward(1536).with_tied(true);
 
-    /// The buffers that llama.cpp reported for this model.
+    const TINY: Dims = Dims::new(2, 64, 4, 2, 16, 259).with_feed_forward(96);
+
+    /// The buffers that llama.cpp reported for these models.
     #[test]
     fn compute_is_near_what_was_measured() {
-        for (positions, batch, flash_attention, measured_mib) in [
-            (512, 128, true, 24.56),
-            (512, 512, true, 98.25),
-            (8192, 512, true, 98.25),
-            (2048, 512, false, 99.38),
-            (8192, 128, false, 41.60),
-            (8192, 512, false, 166.38),
+        for (dims, positions, batch, outputs, flash_attention, measured_mib, off) in [
+            (SMOLLM2, 512, 128, 128, true, 24.56, 0.03),
+            (SMOLLM2, 512, 512, 512, true, 98.25, 0.03),
+            (SMOLLM2, 8192, 512, 512, true, 98.25, 0.03),
+            (SMOLLM2, 2048, 512, 512, false, 99.38, 0.03),
+            (SMOLLM2, 512, 512, 32, true, 14.01, 0.03),
+            (SMOLLM2, 2048, 512, 32, true, 15.51, 0.03),
+            (SMOLLM2, 8192, 512, 32, true, 21.51, 0.03),
+            (SMOLLM2, 512, 128, 32, true, 6.42, 0.07),
+            (SMOLLM2, 8192, 128, 32, true, 6.70, 0.07),
+            (SMOLLM2, 8192, 64, 32, true, 6.21, 0.03),
+            (SMOLLM2, 2048, 512, 32, false, 46.38, 0.03),
+            (SMOLLM2, 8192, 128, 32, false, 41.60, 0.03),
+            (SMOLLM2, 8192, 512, 32, false, 166.38, 0.03),
+            (TINY, 512, 512, 32, true, 1.387, 0.13),
+            (TINY, 8192, 512, 32, true, 8.887, 0.03),
+            (TINY, 8192, 128, 32, false, 20.19, 0.03),
         ] {
-            let setup = Setup::new(positions).with_batch(batch).with_flash_attention(flash_attention);
-            let mib = Estimate::new(&SMOLLM2, 0, &setup).compute as f64 / f64::from(1 << 20);
-            assert!((mib / measured_mib - 1.0).abs() < 0.03, "{positions} {batch} {flash_attention}: {mib:.2} MiB");
+            let setup = Setup::new(positions).with_batch(batch).with_outputs(outputs);
+            let setup = setup.with_flash_attention(flash_attention);
+            let mib = Estimate::new(&dims, 0, &setup).compute as f64 / f64::from(1 << 20);
+            assert!((mib / measured_mib - 1.0).abs() < off, "{setup:?}: {mib:.2} MiB, not {measured_mib}");
         }
+    }
+
+    #[test]
+    fn an_encoder_has_no_cache_and_no_output_layer_unless_of_its_own() {
+        let setup = Setup::new(512);
+        let minilm = Dims::new(6, 384, 12, 12, 32, 30_522).with_feed_forward(1536).with_gated(false).with_tied(true);
+        let encoder = minilm.with_encoder(true);
+        assert_ne!((Estimate::new(&minilm, 0, &setup).kv, minilm.flops(512).head), (0, 0));
+        assert_eq!((Estimate::new(&encoder, 0, &setup).kv, encoder.flops(512).head), (0, 0));
+        assert_eq!(encoder.with_tied(false).flops(512).head, 2 * 384 * 30_522);
+        assert_eq!(encoder.flops(512).attention, minilm.flops(512).attention);
     }
 
     #[test]

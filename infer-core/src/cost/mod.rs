@@ -1,6 +1,6 @@
 //! What a model costs, from metadata alone: parameters, work a token, KV cache, memory.
 //!
-//! [`Dims`] says what a decoder-only transformer looks like. The counts come in two kinds. *Exact* ones add up every
+//! [`Dims`] says what a transformer looks like. The counts come in two kinds. *Exact* ones add up every
 //! matrix product of the architecture. The *simple* formula that everybody knows, two operations a parameter a token, is
 //! [`Dims::simple_flops`]; what it leaves out is said there.
 //!

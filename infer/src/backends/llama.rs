@@ -98,7 +98,7 @@ pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     })
 }
 
-/// The dimensions of a decoder-only transformer, as its fields and the presence of tensors tell them.
+/// The dimensions of a transformer, as its fields and the presence of tensors tell them.
 fn dims(header: &Header) -> Option<Dims> {
     let field = |name: &str| usize::try_from(header.field(name)?.as_u64()?).ok();
     let largest = |name: &str| usize::try_from(header.per_layer(name)?.into_iter().max()?).ok();
@@ -114,6 +114,7 @@ fn dims(header: &Header) -> Option<Dims> {
     };
     let mut dims = Dims::new(info.layers, info.width, info.heads, info.kv_heads, head_dim, info.vocab)
         .with_tied(!has("output.weight"))
+        .with_encoder(header.field("attention.causal") == Some(&Value::Bool(false)))
         .with_qk_norm(has("blk.0.attn_q_norm.weight"));
     let experts = field("expert_count").unwrap_or(0);
     if experts > 0 {
