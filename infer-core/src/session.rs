@@ -39,7 +39,7 @@ impl OpenOptions {
 ///
 /// # Laws
 /// - A pass is all or nothing: after an error no sequence has grown. Where a runtime cannot take a half-done pass back the
-///   sequences of its batch are *spent* ([`Sequence::is_spent`]).
+///   sequences of its batch are *spent* ([`Sequence::is_spent`]), and where it cannot tell which others it touched, all are.
 /// - A handle that is wrong in any way (of another session, spent, changed since it was pushed) is an error, and nothing
 ///   else is touched.
 /// - Results depend on the tokens of a sequence, its sampling and its prompt: not on how the tokens were cut into

@@ -39,7 +39,8 @@ use std::{
 /// What the trait leaves to a backend, here:
 /// - A pass that was [interrupted](infer_core::Session::interrupt) or failed is taken back: the positions it added are removed. Where the
 ///   model's memory cannot remove a part of a sequence (recurrent and hybrid models, and sliding windows that lost what lies
-///   before), the sequences of that batch are spent.
+///   before), the sequences of that batch are spent; and all there are, where the library itself failed in the middle of a pass of a recurrent or
+///   hybrid model.
 /// - The interrupt is polled between the operations of a pass, on the processor: a pass ends within milliseconds. Of recurrent and
 ///   hybrid models it is polled before a pass only: one that is stopped half-way would harm the other sequences. Such a pass has 512
 ///   tokens, unless more are asked for.
@@ -120,7 +121,7 @@ impl Session {
     /// their cells.
     fn begin(&mut self) {
         if !self.running.is_empty() {
-            self.take_back(Damage::Partial);
+            self.take_back(Damage::Torn);
         }
         if let Some(slot) = self.moving.take() {
             self.spend(slot);

@@ -24,6 +24,9 @@ pub(super) enum Damage {
     None,
     /// Some positions, which can be removed.
     Partial,
+    /// As that, by a call that did not come to its end. Where the memory cannot go back, it keeps one book of all sequences and writes the
+    /// states afterwards: those of others may be wrong as well.
+    Torn,
     /// The library was left by an exception: whatever it was doing is half done.
     Unknown,
 }
@@ -148,13 +151,13 @@ impl Session {
                     "no room in the KV cache for this pass; drop or truncate sequences, or use smaller batches";
                 Err((failed(ErrorKind::OutOfCells, message, 1), self.earlier()))
             }
-            Pass::Stopped => Err((cancelled(), Damage::Partial)),
+            Pass::Stopped => Err((cancelled(), Damage::Torn)),
             Pass::Invalid => {
                 Err((failed(ErrorKind::Runtime, "the library calls the batch invalid", -1), self.earlier()))
             }
             Pass::Failed(code) => Err((
                 failed(ErrorKind::Runtime, "the library failed in the middle of a pass", code.into()),
-                Damage::Partial,
+                Damage::Torn,
             )),
         }
     }
@@ -228,13 +231,20 @@ impl Session {
     /// After a pass that failed: its sequences are as they were before, or spent.
     pub(super) fn take_back(&mut self, damage: Damage) {
         self.results.clear();
+        if matches!(damage, Damage::Torn | Damage::Unknown) && !self.can_cut() {
+            for (slot, _) in (0..).zip(0..self.seats.len()) {
+                self.spend(slot);
+            }
+            self.running.clear();
+            return;
+        }
         // One that is not done yet stays in the list: should a subscriber panic, the next call begins with it again.
         while let Some(&Running { slot, start, again }) = self.running.last() {
             let whole = match (damage, again) {
                 (Damage::None, None) => true,
                 (Damage::Unknown, _) => false,
                 (_, Some(token)) => self.feed_again(slot, start, token),
-                (Damage::Partial, None) => self.is_cut_to(slot, start),
+                (Damage::Partial | Damage::Torn, None) => self.is_cut_to(slot, start),
             };
             if let Some(sampler) = &mut self.seat(slot).sampler {
                 sampler.truncate(start);
