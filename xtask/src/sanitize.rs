@@ -52,7 +52,18 @@ const ADDRESS: &[Set] = &[
     Set {
         package: "infer-llama",
         features: "link",
-        tests: &["faked", "shared", "real", "sequences", "states", "adapters", "encoder", "device_sampling"],
+        tests: &[
+            "faked",
+            "shared",
+            "real",
+            "sequences",
+            "states",
+            "adapters",
+            "encoder",
+            "device_sampling",
+            "panics",
+            "random",
+        ],
         // A process for each damaged file.
         arguments: &["--skip", "files_that_were_damaged"],
     },
