@@ -269,4 +269,7 @@ fn a_device_is_chosen_by_its_name() {
     assert!(code == 0 && stdout.contains("Paris"), "{stdout}{stderr}");
     let (code, _, stderr) = on("Nowhere7");
     assert!(code == 1 && stderr.contains("no device \"Nowhere7\"") && stderr.contains("CPU"), "{stderr}");
+    for way in ["`infer setup llama --variant vulkan`", "`cargo install --path infer-cli --features llama-vulkan`"] {
+        assert!(stderr.contains(way), "{stderr}");
+    }
 }

@@ -143,6 +143,10 @@ fn check_parts(parts: &[f32], devices: Option<usize>) -> Result<()> {
     Ok(())
 }
 
+/// What is to be done where GPUs were expected of a library that sees none.
+const NO_GPU: &str = "; this library sees no GPU: `infer setup llama --variant vulkan` (or cuda, metal) builds one that may, which a program \
+                      with that feature chooses by `--variant vulkan` (`cargo install --path infer-cli --features llama-vulkan`)";
+
 /// What there is to choose from.
 struct Devices(Vec<raw::Device>);
 
@@ -192,7 +196,9 @@ impl Devices {
     fn named(&self, name: &str) -> Result<&raw::Device> {
         self.0.iter().find(|device| device.name == name).ok_or_else(|| {
             let names = self.0.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ");
-            Error::new(ErrorKind::InvalidInput, format!("there is no device {name:?}; the devices are: {names}"))
+            let has_others = self.0.iter().any(|device| !device.is_processor() && !device.is_accelerator());
+            let hint = if has_others { "" } else { NO_GPU };
+            Error::new(ErrorKind::InvalidInput, format!("there is no device {name:?}; the devices are: {names}{hint}"))
                 .with_backend(BACKEND)
         })
     }
