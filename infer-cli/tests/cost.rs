@@ -90,6 +90,8 @@ fn an_encoder_has_no_cache_and_no_output_layer() {
         assert_eq!((&cost["kv"], &cost["memory"]["kv"]), (&Value::Null, &0.into()));
         assert_eq!((&cost["flops_per_token"]["head"], &cost["parameters"]["head"]), (&Value::Null, &Value::Null));
     }
+    let (_, text, _) = of_model("minilm", "--kv q8_0");
+    assert!(text.contains("remark       an encoder has no KV cache that could be in q8_0"), "{text}");
     let (_, text, _) = of_model("tiny-llama", "");
     assert!(text.contains("KV cache") && text.contains("output layer"), "{text}");
 }

@@ -1,6 +1,6 @@
 use super::Subject;
 use crate::{failure::Failure, output};
-use infer::cost::{DtypeWeights, Estimate, Fit, Setup};
+use infer::cost::{DtypeWeights, Estimate, Fit, KvType, Setup};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -238,7 +238,11 @@ fn remarks(subject: &Subject, setup: &Setup) -> Vec<String> {
         ));
     }
     let (block, head) = (format.block_elements(), subject.dims.head_dim);
-    if !subject.dims.encoder && !head.is_multiple_of(block) {
+    if subject.dims.encoder {
+        if format != KvType::F16 {
+            remarks.push(format!("an encoder has no KV cache that could be in {format}"));
+        }
+    } else if !head.is_multiple_of(block) {
         remarks.push(format!(
             "a session with a KV cache in {format} is refused: that comes in blocks of {block} numbers, and a head of this model has {head}"
         ));
