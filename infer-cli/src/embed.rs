@@ -18,7 +18,7 @@ pub(crate) struct Embed {
     #[command(flatten)]
     encoder: EncoderArgs,
 
-    /// The texts; `-`, or none at all, reads stdin, one a line.
+    /// The texts; `-`, or none at all, reads stdin, one a line (100,000 at most).
     texts: Vec<String>,
 
     /// How the tokens of a text become one vector; what the model was trained for if not given.
@@ -42,7 +42,7 @@ pub(crate) struct Rerank {
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     query: String,
 
-    /// The documents; `-`, or none at all, reads stdin, one a line.
+    /// The documents; `-`, or none at all, reads stdin, one a line (100,000 at most).
     documents: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Classify {
     #[command(flatten)]
     encoder: EncoderArgs,
 
-    /// The texts; `-`, or none at all, reads stdin, one a line.
+    /// The texts; `-`, or none at all, reads stdin, one a line (100,000 at most).
     texts: Vec<String>,
 }
 
