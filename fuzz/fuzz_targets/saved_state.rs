@@ -1,6 +1,7 @@
 //! Saved sequences: whatever the bytes are, they are read back as they were written, or refused in words.
 #![no_main]
 
+use crc_fast::{CrcAlgorithm, checksum};
 use infer_core::{
     ErrorKind, Result, Token,
     state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
@@ -60,7 +61,8 @@ fn sealed(input: &[u8]) -> Vec<u8> {
     state.extend(body);
     state.extend(sum.to_le_bytes());
     if !bytes.0.is_empty() {
-        let chunk = XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot_with_seed(sum, &0_u64.to_le_bytes()), bytes.0);
+        let summed = [&sum.to_le_bytes(), &0_u64.to_le_bytes(), bytes.0].concat();
+        let chunk = checksum(CrcAlgorithm::Crc64Nvme, &summed);
         state.extend(bytes.0);
         state.extend(chunk.to_le_bytes());
     }

@@ -81,7 +81,7 @@
 //! | `chat` | [`chat`](chat/index.html): chat templates, by `minijinja` | no |
 //! | `half` | [`sampling`] reads logits of 16 bits: `f16` and `bf16` of the crate `half` | no |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabulary, model facts | no |
-//! | `state` | [`state`](state/index.html): the frame of saved sequences, for backends, with checksums by `twox-hash` | no |
+//! | `state` | [`state`](state/index.html): the frame of saved sequences, for backends, with checksums by `crc-fast` and `twox-hash` | no |
 //! | `testing` | [`testing`](testing/index.html): a model and a session in plain Rust that follow a script and fail where it says | no |
 //!
 //! Features only add.

@@ -1,11 +1,9 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, STEP, SUM, VERSION, checksum, chunk_seed, damaged};
+use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, READ_STEP, SUM, VERSION, checksum, chunk_sum, damaged};
 use crate::{Error, ErrorKind, Result, Token};
 use std::{
     fmt,
-    hash::Hasher as _,
     io::{self, Read},
 };
-use twox_hash::XxHash3_64;
 
 /// Reads a saved state: the header at once, then the payload piece by piece, of which nothing is handed out that was not
 /// verified. It holds one chunk of the payload at most, and reads nothing that follows the state.
@@ -118,16 +116,16 @@ impl<'r> Reader<'r> {
             return Err(damaged("it is shorter than what it describes"));
         }
         let (now, later) = into.split_at_mut(into.len().min(len));
-        let mut sum = XxHash3_64::with_seed(chunk_seed(self.description, self.chunks));
-        for step in now.chunks_mut(STEP) {
+        let mut sum = chunk_sum(self.description, self.chunks);
+        for step in now.chunks_mut(READ_STEP) {
             fill(self.from, step)?;
-            sum.write(step);
+            sum.update(step);
         }
         let rest = &mut self.buffer[..len - now.len() + SUM];
         fill(self.from, rest)?;
         let (rest, stated) = rest.split_at(len - now.len());
-        sum.write(rest);
-        if stated != sum.finish().to_le_bytes() {
+        sum.update(rest);
+        if stated != sum.finalize().to_le_bytes() {
             let of = self.header.payload.div_ceil(CHUNK as u64);
             return Err(damaged(&format!("the checksum of chunk {} of {of} is wrong", self.chunks + 1)));
         }

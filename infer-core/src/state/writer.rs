@@ -1,16 +1,16 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, STEP, VERSION, checksum, chunk_seed};
+use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, VERSION, WRITE_STEP, checksum, chunk_sum};
 use crate::{Error, ErrorKind, Result};
+use crc_fast::Digest;
 use std::{
     fmt,
-    hash::Hasher as _,
     io::{self, Write},
 };
-use twox_hash::XxHash3_64;
 
 /// Writes a saved state: the header at once, then the payload piece by piece. Nothing is kept or copied.
 pub struct Writer<'w> {
     to: &'w mut dyn Write,
-    hasher: XxHash3_64,
+    /// Of the present chunk.
+    sum: Digest,
     /// The checksum of the description.
     description: u64,
     /// Chunks that are complete.
@@ -45,8 +45,8 @@ impl<'w> Writer<'w> {
         let description = checksum(sum, &body);
         body.extend(description.to_le_bytes());
         to.write_all(&prelude).and_then(|()| to.write_all(&body)).map_err(not_written)?;
-        let hasher = XxHash3_64::with_seed(chunk_seed(description, 0));
-        Ok(Self { to, hasher, description, chunks: 0, room: CHUNK, left: header.payload })
+        let sum = chunk_sum(description, 0);
+        Ok(Self { to, sum, description, chunks: 0, room: CHUNK, left: header.payload })
     }
 
     /// Writes the next bytes of the payload.
@@ -57,8 +57,8 @@ impl<'w> Writer<'w> {
         let rest = self.left.checked_sub(bytes.len() as u64);
         self.left = rest.ok_or_else(|| Error::new(ErrorKind::Runtime, "a state is longer than the runtime said"))?;
         while !bytes.is_empty() {
-            let (step, more) = bytes.split_at(bytes.len().min(self.room).min(STEP));
-            self.hasher.write(step);
+            let (step, more) = bytes.split_at(bytes.len().min(self.room).min(WRITE_STEP));
+            self.sum.update(step);
             self.to.write_all(step).map_err(not_written)?;
             bytes = more;
             self.room -= step.len();
@@ -85,10 +85,10 @@ impl<'w> Writer<'w> {
     }
 
     fn end_chunk(&mut self) -> Result<()> {
-        self.to.write_all(&self.hasher.finish().to_le_bytes()).map_err(not_written)?;
+        self.to.write_all(&self.sum.finalize().to_le_bytes()).map_err(not_written)?;
         self.chunks += 1;
         self.room = CHUNK;
-        self.hasher = XxHash3_64::with_seed(chunk_seed(self.description, self.chunks));
+        self.sum = chunk_sum(self.description, self.chunks);
         Ok(())
     }
 }
