@@ -45,6 +45,8 @@ const WRITE_STEP: usize = 2048;
 /// Bytes that are taken in and summed before more are. A page is copied in a way that shorter pieces are not: with half of it reading takes
 /// twice as long.
 const READ_STEP: usize = 4096;
+/// What is copied to the beginning of such a piece of a cache is copied faster.
+const LINE: usize = 64;
 /// Bytes a description can have.
 const DESCRIPTION: usize = 64 * 1024;
 

@@ -1,4 +1,4 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, READ_STEP, SUM, VERSION, checksum, chunk_sum, damaged};
+use super::{CHUNK, DESCRIPTION, Header, LINE, MAGIC, PRELUDE, READ_STEP, SUM, VERSION, checksum, chunk_sum, damaged};
 use crate::{Error, ErrorKind, Result, Token};
 use std::{
     fmt,
@@ -117,7 +117,8 @@ impl<'r> Reader<'r> {
         }
         let (now, later) = into.split_at_mut(into.len().min(len));
         let mut sum = chunk_sum(self.description, self.chunks);
-        for step in now.chunks_mut(READ_STEP) {
+        let (lead, pages) = now.split_at_mut(now.as_ptr().align_offset(LINE).min(now.len()));
+        for step in [lead].into_iter().chain(pages.chunks_mut(READ_STEP)) {
             fill(self.from, step)?;
             sum.update(step);
         }
