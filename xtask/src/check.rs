@@ -41,6 +41,10 @@ pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
         run_command(doc.env("RUSTDOCFLAGS", "-D warnings"))
     });
     step("each feature alone", &mut each_feature);
+    // What a build says of what it lacks, which one with all features cannot.
+    step("tests of the command as it is installed", &mut || {
+        run_command(&mut cargo(["test", "--quiet", "--package", "infer-cli", "--test", "arguments"]))
+    });
     step("arrows", &mut || again(&["arrows"]));
     step("bindings", &mut || again(&["bindings", "--check"]));
     step("public API", &mut || again(&["api"]));
