@@ -13,8 +13,8 @@
 //! | payload | in chunks of 64 KiB, each with a checksum (8) of its own behind it |
 //!
 //! Numbers are little-endian. The first two checksums are XXH3 of 64 bits, the second seeded by the first. A chunk's is CRC-64/NVME of the
-//! description's checksum, the chunk's number and its bytes: it finds every change of up to 8 bytes in a row, and is the one sum that is
-//! computed as fast as bytes are copied. So a chunk of another state, or in another place, is as wrong as a damaged one, and
+//! description's checksum, the chunk's number and its bytes: it finds every change of up to 8 bytes in a row, and is computed
+//! nearly as fast as bytes are copied. So a chunk of another state, or in another place, is as wrong as a damaged one, and
 //! memory stays bounded however long a state is: [`Reader`] hands out nothing that was not verified, a chunk at a time.
 //!
 //! It protects against damage and mistakes, not against forgery: whoever can write a state can also compute its checksums. A
