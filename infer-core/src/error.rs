@@ -38,6 +38,15 @@ pub enum ErrorKind {
     Library,
     /// A chat template could not be parsed or rendered. Use another template, or build the prompt by hand.
     Template,
+    /// A constraint cannot be compiled, or no text of the vocabulary meets it. The message says where; correct the schema, regular
+    /// expression or grammar. Nothing has been generated.
+    InvalidConstraint,
+    /// As many requests are waiting as may. Try again later, or give the request to another engine.
+    QueueFull,
+    /// The worker or engine has been shut down, or its thread has ended. Make another one.
+    Closed,
+    /// A job panicked on its worker, which has ended; the message has the panic's own and its place. A bug: report it.
+    Panicked,
     /// A native call failed. [`Error::code`] and [`Error::log`] have what it said.
     Runtime,
 }
@@ -61,6 +70,10 @@ impl ErrorKind {
             Self::SessionLost => "the session is lost",
             Self::Library => "native library not usable",
             Self::Template => "chat template failed",
+            Self::InvalidConstraint => "the constraint cannot be used",
+            Self::QueueFull => "too many requests are waiting",
+            Self::Closed => "shut down",
+            Self::Panicked => "a job panicked",
             Self::Runtime => "a native call failed",
         }
     }
