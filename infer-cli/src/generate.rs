@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::builder::NonEmptyStringValueParser;
 use infer::{
-    AdapterSource, Completion, FinishReason, Generation, Generator, Model, Request, Sampled, Sampling, SessionOptions,
+    AdapterSource, Completion, FinishReason, Generator, Model, Pieces, Request, Sampled, Sampling, SessionOptions,
     Special, Token,
     chat::{Message, RenderOptions},
 };
@@ -217,7 +217,7 @@ fn report(done: Completion, has_logprobs: bool, load: Duration) -> Result<(), Fa
     })
 }
 
-fn stream(mut generation: Generation<'_>, load: Duration) -> Result<(), Failure> {
+fn stream(mut generation: Pieces<'_>, load: Duration) -> Result<(), Failure> {
     for piece in &mut generation {
         output::text(&piece?.text)?;
     }

@@ -77,9 +77,13 @@ mod backends;
 #[cfg(feature = "chat")]
 mod conversation;
 mod device;
+mod engine;
 mod format;
 mod generator;
 mod inspect;
+mod piece;
+mod reader;
+mod request;
 mod source;
 mod variant;
 
@@ -87,9 +91,11 @@ pub use backends::*;
 #[cfg(feature = "chat")]
 pub use conversation::chat_template;
 pub use device::{Device, Installed, devices, installed};
-pub use generator::{Completion, FinishReason, Generation, Generator, Piece, Prompt, Request, Stats};
+pub use generator::{Generator, Pieces};
 pub use infer_core::*;
 pub use inspect::{Inspection, inspect};
+pub use piece::{Completion, Finish, FinishReason, Piece, Stats};
+pub use request::{Overflow, Prompt, Request};
 pub use source::{Library, ModelSource, open};
 pub use variant::Variant;
 

@@ -1,17 +1,16 @@
 //! One stream of text on any session, driven by hand.
 
-mod output;
-mod reader;
-mod request;
 #[cfg(test)]
 mod tests;
 
-pub use output::{Completion, FinishReason, Piece, Stats};
-pub use request::{Prompt, Request};
-
+use crate::{
+    Completion, Finish, FinishReason, Overflow, Piece, Prompt, Request, Stats, piece::Collector, reader::Reader,
+};
 use infer_core::{Batch, Error, ErrorKind, OpenOptions, Result, Sequence, Session, Token, Tokenizer, Want};
-use reader::Reader;
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// One text in the making: its tokens, and the sequence that holds as many of them as were computed.
 ///
@@ -67,20 +66,28 @@ impl Generator {
         self.log.clear();
     }
 
-    /// Begins to generate what follows the prompt. Nothing is computed yet: the [`Generation`] is an iterator, and its
+    /// Begins to generate what follows the prompt. Nothing is computed yet: [`Pieces`] is an iterator, and its
     /// first step feeds the prompt, in chunks of what the session takes a pass.
     ///
     /// What the sequence holds already of a beginning of the prompt is kept and not computed again, unless it was computed with another
     /// adapter.
     ///
     /// # Errors
-    /// [`InvalidInput`](ErrorKind::InvalidInput) for an empty prompt, a token outside the vocabulary, an empty stop string,
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for an empty prompt, more than one completion, a token outside the vocabulary, an empty stop string,
     /// sampling out of range or an adapter that is not there; [`ContextFull`](ErrorKind::ContextFull) for a prompt longer than the context;
     /// [`TooManySequences`](ErrorKind::TooManySequences); [`ForeignSequence`](ErrorKind::ForeignSequence) when the last
-    /// text was made with another session: [`reset`](Self::reset) first. The session is unharmed.
-    pub fn generate<'a>(&'a mut self, session: &'a mut dyn Session, request: &Request) -> Result<Generation<'a>> {
+    /// text was made with another session: [`reset`](Self::reset) first; [`Unsupported`](ErrorKind::Unsupported) for what only an
+    /// engine does. The session is unharmed.
+    pub fn generate<'a>(&'a mut self, session: &'a mut dyn Session, request: &Request) -> Result<Pieces<'a>> {
+        check_by_hand(request)?;
         let mut encoded = Vec::new();
         let prompt = match &request.prompt {
+            #[cfg(feature = "chat")]
+            Prompt::Chat(_) => {
+                return Err(Error::unsupported(
+                    "by hand a conversation is rendered first: with `chat_template`, then `Request::rendered`",
+                ));
+            }
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text, special) => {
                 self.tokenizer.encode(text, *special, &mut encoded)?;
@@ -95,7 +102,18 @@ impl Generator {
         let sequence = self.sequence.as_ref().expect("resume has opened it");
         session.sample_with(sequence, &request.sampling, prompt)?;
         let stats = Stats { prompt_tokens: prompt.len(), reused_tokens, ..Stats::default() };
-        Ok(Generation { generator: self, session, reader, state: State::Running, stats, first: None })
+        let deadline = request.deadline;
+        Ok(Pieces {
+            generator: self,
+            session,
+            reader,
+            state: State::Running,
+            stats,
+            deadline,
+            wants_top: request.sampling.logprobs > 0,
+            begun: None,
+            token_times: Vec::new(),
+        })
     }
 
     /// Makes the sequence hold a beginning of `prompt`, as much as it can without computing; returns how much.
@@ -136,6 +154,19 @@ impl Generator {
     }
 }
 
+fn check_by_hand(request: &Request) -> Result<()> {
+    if request.n != 1 {
+        let message = format!("{} completions of one request; by hand there is one, ask an engine for more", request.n);
+        return Err(Error::invalid_input(message));
+    }
+    if request.overflow != Overflow::Stop {
+        return Err(Error::unsupported(
+            "by hand a text stops where the context is full; ask an engine for another overflow",
+        ));
+    }
+    Ok(())
+}
+
 fn check_length(prompt: &[Token], context: usize) -> Result<()> {
     if prompt.is_empty() {
         return Err(Error::invalid_input("the prompt has no tokens; a model needs at least one to continue from"));
@@ -154,14 +185,17 @@ fn check_length(prompt: &[Token], context: usize) -> Result<()> {
 ///
 /// Stopping early is dropping it: every token drawn is in [`Generator::tokens`]. After an error it has ended; what was
 /// computed is kept, and the session is as [`Session::decode`] says.
-pub struct Generation<'a> {
+pub struct Pieces<'a> {
     generator: &'a mut Generator,
     session: &'a mut dyn Session,
     reader: Reader,
     state: State,
     stats: Stats,
-    /// When the first token was drawn.
-    first: Option<Instant>,
+    deadline: Option<Instant>,
+    wants_top: bool,
+    /// When the first step was asked for.
+    begun: Option<Instant>,
+    token_times: Vec<Duration>,
 }
 
 #[derive(Clone, Copy)]
@@ -171,7 +205,7 @@ enum State {
     Failed,
 }
 
-impl Generation<'_> {
+impl Pieces<'_> {
     /// Why the text ended; `None` while it has not, and after an error.
     #[must_use]
     pub fn finish_reason(&self) -> Option<FinishReason> {
@@ -194,42 +228,43 @@ impl Generation<'_> {
     /// [`FinishReason`]; [`InvalidInput`](ErrorKind::InvalidInput) where a step has failed before. The tokens so far are in
     /// [`Generator::tokens`].
     pub fn complete(mut self) -> Result<Completion> {
-        let (mut text, mut tokens, mut top) = (String::new(), Vec::new(), Vec::new());
+        let mut collector = Collector::default();
         for piece in &mut self {
-            let piece = piece?;
-            text.push_str(&piece.text);
-            tokens.extend(piece.tokens);
-            if tokens.len() > top.len() {
-                top.push(piece.top);
-                top.resize(tokens.len(), Vec::new());
-            }
+            collector.push(piece?);
+        }
+        if let Some(reason) = self.finish_reason() {
+            // Where the last piece had been taken already.
+            collector.finish_with(|| Finish::new(reason, self.stats, Vec::new()));
         }
         let failed = || Error::invalid_input("this generation has ended with an error already; begin another one");
-        let finish = self.finish_reason().ok_or_else(failed)?;
-        Ok(Completion { text, tokens, top, finish, stats: self.stats })
+        collector.complete().ok_or_else(failed)
     }
 
     fn step(&mut self) -> Result<Piece> {
-        let begun = Instant::now();
+        let begun = *self.begun.get_or_insert_with(Instant::now);
         let mut piece = Piece::default();
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.finish(FinishReason::Deadline, &mut piece);
+            return Ok(piece);
+        }
         let draw = self.reader.wants_any();
         match self.feed(draw) {
-            Ok(row) if draw => self.read(row, &mut piece)?,
-            Ok(_) => self.finish(FinishReason::Length, &mut piece),
-            Err(error) if error.kind() == ErrorKind::Cancelled => {
-                self.finish(FinishReason::Cancelled, &mut piece);
-                return Ok(piece);
+            Ok(row) => {
+                self.time(begun.elapsed());
+                if draw { self.read(row, &mut piece)? } else { self.finish(FinishReason::Length, &mut piece) }
             }
+            Err(error) if error.kind() == ErrorKind::Cancelled => self.finish(FinishReason::Cancelled, &mut piece),
             Err(error) => return Err(error),
         }
-        match self.first {
-            Some(first) => self.stats.decode = first.elapsed(),
-            None => {
-                self.stats.prefill = begun.elapsed();
-                self.first = Some(Instant::now());
-            }
-        }
         Ok(piece)
+    }
+
+    fn time(&mut self, now: Duration) {
+        match self.token_times.first() {
+            Some(first) => self.stats.decode = now - *first,
+            None => self.stats.prefill = now,
+        }
+        self.token_times.push(now);
     }
 
     /// Feeds what was not fed yet, in as many passes as it takes. Returns the entry of the last one, which has drawn.
@@ -253,12 +288,19 @@ impl Generation<'_> {
     fn read(&mut self, row: usize, piece: &mut Piece) -> Result<()> {
         let outputs = self.session.outputs();
         let sampled = outputs.sampled(row);
-        piece.top.extend_from_slice(outputs.top(row));
+        let top = outputs.top(row);
         if sampled.is_empty() {
             return Err(Error::new(ErrorKind::Runtime, "the session drew no token though one was wanted"));
         }
+        let now = *self.token_times.last().expect("the pass that drew was timed");
         let mut end = None;
-        for &sampled in sampled {
+        for (place, &sampled) in sampled.iter().enumerate() {
+            if place > 0 {
+                self.token_times.push(now);
+            }
+            if self.wants_top {
+                piece.top.push(if place == 0 { top.to_vec() } else { Vec::new() });
+            }
             self.generator.log.push(sampled.token);
             self.stats.generated_tokens += 1;
             piece.tokens.push(sampled);
@@ -276,10 +318,12 @@ impl Generation<'_> {
     fn finish(&mut self, reason: FinishReason, piece: &mut Piece) {
         self.reader.finish(reason, &mut piece.text);
         self.state = State::Finished(reason);
+        let times = std::mem::take(&mut self.token_times);
+        piece.finish = Some(Finish::new(reason, self.stats, times));
     }
 }
 
-impl Iterator for Generation<'_> {
+impl Iterator for Pieces<'_> {
     type Item = Result<Piece>;
 
     fn next(&mut self) -> Option<Result<Piece>> {

@@ -73,10 +73,10 @@ fn the_most_probable_tokens_come_with_each_drawn_one() {
         assert_eq!((top.len(), top[0]), (3, *drawn), "greedy, the most probable one is drawn");
     }
     let none = complete(script.clone(), &ask("2 + 2 = "));
-    assert_eq!(none.top, vec![Vec::new(); none.tokens.len()]);
+    assert!(none.top.is_empty());
     let (mut session, mut generator) = start(script);
     let piece = generator.generate(&mut session, &request).unwrap().next().unwrap().unwrap();
-    assert_eq!(piece.top, done.top[0]);
+    assert_eq!(piece.top, done.top[..1]);
 }
 
 #[test]

@@ -1,9 +1,11 @@
-use super::{FinishReason, Request};
+//! From drawn tokens to text, and where the text ends.
+
+use crate::{FinishReason, Request};
 use infer_core::{Detokenizer, Result, StopStrings, Token, Vocab};
 use std::sync::Arc;
 
 /// Turns drawn tokens into text, and sees where the text ends.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     vocab: Arc<Vocab>,
     detokenizer: Detokenizer,
     stops: StopStrings,
@@ -16,7 +18,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(vocab: &Arc<Vocab>, request: &Request, room: usize) -> Result<Self> {
+    pub(crate) fn new(vocab: &Arc<Vocab>, request: &Request, room: usize) -> Result<Self> {
         Ok(Self {
             // The text goes on from the prompt, so a space it begins with is part of it.
             detokenizer: Detokenizer::new(vocab.clone()).with_leading_space(true),
@@ -31,12 +33,12 @@ impl Reader {
     }
 
     /// Whether a token is to be drawn at all.
-    pub(super) fn wants_any(&self) -> bool {
+    pub(crate) fn wants_any(&self) -> bool {
         self.max_tokens != Some(0)
     }
 
     /// Takes the next token; text that is now certain goes to `out`. Says why this token ends the text, if it does.
-    pub(super) fn take(&mut self, token: Token, out: &mut String) -> Result<Option<FinishReason>> {
+    pub(crate) fn take(&mut self, token: Token, out: &mut String) -> Result<Option<FinishReason>> {
         self.drawn += 1;
         if self.stop_tokens.contains(&token) {
             return Ok(Some(FinishReason::StopToken(token)));
@@ -58,7 +60,7 @@ impl Reader {
     }
 
     /// The text has ended: what was held back goes to `out`, unless it was the beginning of what ended it.
-    pub(super) fn finish(&mut self, reason: FinishReason, out: &mut String) {
+    pub(crate) fn finish(&mut self, reason: FinishReason, out: &mut String) {
         if !matches!(reason, FinishReason::StopString(_)) {
             out.push_str(self.stops.push(self.detokenizer.finish()).text);
             out.push_str(self.stops.finish());

@@ -1,8 +1,12 @@
+#[cfg(feature = "chat")]
+use infer_core::chat::Message;
 use infer_core::{Sampling, Special, Token};
+use std::time::Instant;
 
 /// What is to be generated: a prompt, how tokens are drawn, and where the text ends.
 ///
-/// The default is greedy decoding until the model ends the text or the context is full.
+/// The default is greedy decoding until the model ends the text or the context is full. A [`Generator`](crate::Generator)
+/// takes one by hand, an engine takes many at once.
 ///
 /// ```
 /// use infer::{Request, Sampling};
@@ -30,6 +34,29 @@ pub struct Request {
     pub ignore_end: bool,
     /// The adapter (LoRA) it is computed with, by the name the session knows it under; `None` for the bare model.
     pub adapter: Option<String>,
+    /// How many completions are generated from the one prompt, which is computed once. The seed of the first is the one of
+    /// [`sampling`](Self::sampling), of each further one the next number. For engines.
+    pub n: usize,
+    /// When to stop at the latest, whatever there is by then: it ends with [`FinishReason::Deadline`](crate::FinishReason::Deadline).
+    pub deadline: Option<Instant>,
+    /// What happens where the context is full.
+    pub overflow: Overflow,
+}
+
+/// What happens where a text does not fit the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// It ends where the context is full, with [`FinishReason::ContextFull`](crate::FinishReason::ContextFull).
+    #[default]
+    Stop,
+    /// An error: before anything is computed where prompt and [`max_tokens`](Request::max_tokens) do not fit together, else where
+    /// the context is full.
+    Error,
+    /// The oldest tokens but the first few go, and what follows moves up (a *context shift*): the text goes on, and what
+    /// was dropped is not known any more. Needs [`max_tokens`](Request::max_tokens), since such a text may never end. For engines, and
+    /// sessions that [can](crate::Capabilities::shift).
+    Shift,
 }
 
 /// What a text begins with.
@@ -40,6 +67,10 @@ pub enum Prompt {
     Text(String, Special),
     /// Tokens, fed as they are.
     Tokens(Vec<Token>),
+    /// A conversation, rendered by the model's own chat template. For engines; by hand, [`chat_template`](crate::chat_template)
+    /// renders it.
+    #[cfg(feature = "chat")]
+    Chat(Vec<Message>),
 }
 
 impl Request {
@@ -62,6 +93,13 @@ impl Request {
         Self::new(Prompt::Tokens(tokens.into()))
     }
 
+    /// Answers a conversation, which the model's own chat template renders.
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn chat(messages: impl Into<Vec<Message>>) -> Self {
+        Self::new(Prompt::Chat(messages.into()))
+    }
+
     fn new(prompt: Prompt) -> Self {
         Self {
             prompt,
@@ -71,6 +109,9 @@ impl Request {
             stop_tokens: Vec::new(),
             ignore_end: false,
             adapter: None,
+            n: 1,
+            deadline: None,
+            overflow: Overflow::Stop,
         }
     }
 
@@ -114,6 +155,27 @@ impl Request {
     #[must_use]
     pub fn with_ignore_end(mut self, ignore_end: bool) -> Self {
         self.ignore_end = ignore_end;
+        self
+    }
+
+    /// How many completions are generated from the one prompt.
+    #[must_use]
+    pub fn with_n(mut self, n: usize) -> Self {
+        self.n = n;
+        self
+    }
+
+    /// When to stop at the latest.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// What happens where the context is full.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
         self
     }
 }

@@ -1,0 +1,215 @@
+//! What lies between the engine and the reader of one request: pieces add up until they are taken, so that a slow reader gets
+//! more tokens a piece, costs memory only for what was generated for it, and stalls nobody.
+
+use crate::{Finish, Piece};
+use infer_core::{Error, ErrorKind, Result};
+use std::{
+    mem,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+/// Tokens for which room is made at the beginning, so that the engine's thread allocates nothing for a text of usual length.
+const RESERVE: usize = 256;
+
+/// A channel for a request of `n` completions.
+pub(crate) fn channel(n: usize) -> (Producer, Consumer) {
+    let parts = (0..n).map(Part::new).collect();
+    let buffer = Buffer { parts, next: 0, live: n, error: None, over: false, waker: None };
+    let channel =
+        Arc::new(Channel { buffer: Mutex::new(buffer), ready: Condvar::new(), wish: AtomicU8::new(Wish::Go as u8) });
+    (Producer(channel.clone()), Consumer(channel))
+}
+
+/// What the reader wants to become of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Wish {
+    Go,
+    /// End it, and say how far it came.
+    Cancel,
+    /// Nobody is reading any more.
+    Forget,
+}
+
+struct Channel {
+    buffer: Mutex<Buffer>,
+    ready: Condvar,
+    wish: AtomicU8,
+}
+
+struct Buffer {
+    parts: Vec<Part>,
+    /// The completion whose turn it is to be read first.
+    next: usize,
+    /// Completions that have not ended.
+    live: usize,
+    /// What ended the request, to be read when all text has been.
+    error: Option<Error>,
+    /// All was read.
+    over: bool,
+    waker: Option<Waker>,
+}
+
+/// What was not read yet of one completion.
+struct Part {
+    piece: Piece,
+    has_ended: bool,
+}
+
+impl Part {
+    fn new(index: usize) -> Self {
+        let mut piece = Piece { index, ..Piece::default() };
+        piece.tokens.reserve(RESERVE);
+        piece.text.reserve(RESERVE * 4);
+        Self { piece, has_ended: false }
+    }
+
+    /// A copy of what there is; the memory stays, for what comes.
+    fn take(&mut self) -> Piece {
+        let Piece { index, text, tokens, top, finish } = &mut self.piece;
+        let piece = Piece {
+            index: *index,
+            text: text.clone(),
+            tokens: tokens.clone(),
+            top: mem::take(top),
+            finish: finish.take(),
+        };
+        text.clear();
+        tokens.clear();
+        piece
+    }
+}
+
+impl Channel {
+    fn lock(&self) -> MutexGuard<'_, Buffer> {
+        // What is done under the lock leaves nothing half-done that a reader could see.
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wish(&self) -> Wish {
+        match self.wish.load(Ordering::Acquire) {
+            wish if wish == Wish::Go as u8 => Wish::Go,
+            wish if wish == Wish::Cancel as u8 => Wish::Cancel,
+            _ => Wish::Forget,
+        }
+    }
+}
+
+/// The engine's end. Dropped before all completions have ended, it ends the stream with an error: no reader waits for ever.
+pub(crate) struct Producer(Arc<Channel>);
+
+impl Producer {
+    pub(crate) fn wish(&self) -> Wish {
+        self.0.wish()
+    }
+
+    /// Adds to what completion `index` has brought since it was last read.
+    pub(crate) fn push(&self, index: usize, add: impl FnOnce(&mut Piece)) {
+        self.change(|buffer| {
+            let part = &mut buffer.parts[index];
+            if !part.has_ended {
+                add(&mut part.piece);
+            }
+        });
+    }
+
+    /// Ends a completion.
+    pub(crate) fn finish(&self, index: usize, finish: Finish) {
+        self.change(|buffer| {
+            let part = &mut buffer.parts[index];
+            if !mem::replace(&mut part.has_ended, true) {
+                part.piece.finish = Some(finish);
+                buffer.live -= 1;
+            }
+        });
+    }
+
+    /// Ends the whole request: its text so far can be read, then the error.
+    pub(crate) fn fail(&self, error: Error) {
+        self.change(|buffer| {
+            if buffer.live > 0 {
+                buffer.live = 0;
+                buffer.parts.iter_mut().for_each(|part| part.has_ended = true);
+                buffer.error = Some(error);
+            }
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Buffer)) {
+        let mut buffer = self.0.lock();
+        change(&mut buffer);
+        let waker = buffer.waker.take();
+        drop(buffer);
+        self.0.ready.notify_one();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.fail(Error::new(ErrorKind::Closed, "the engine was shut down before this request had ended"));
+    }
+}
+
+/// The reader's end. Dropped, the request is forgotten.
+pub(crate) struct Consumer(Arc<Channel>);
+
+impl Consumer {
+    /// The request is to end.
+    pub(crate) fn cancel(&self) {
+        let from = Wish::Go as u8;
+        // It may have been cancelled already.
+        let _ = self.0.wish.compare_exchange(from, Wish::Cancel as u8, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// What there is; waits until there is something. `None` when all was read.
+    pub(crate) fn wait(&self) -> Option<Result<Piece>> {
+        let mut buffer = self.0.lock();
+        loop {
+            match buffer.take() {
+                Poll::Ready(item) => return item,
+                Poll::Pending => buffer = self.0.ready.wait(buffer).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Piece>>> {
+        let mut buffer = self.0.lock();
+        let item = buffer.take();
+        if item.is_pending() {
+            buffer.waker = Some(context.waker().clone());
+        }
+        item
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.0.wish.store(Wish::Forget as u8, Ordering::Release);
+    }
+}
+
+impl Buffer {
+    fn take(&mut self) -> Poll<Option<Result<Piece>>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let count = self.parts.len();
+        let full = (0..count).map(|step| (self.next + step) % count).find(|&at| !self.parts[at].piece.is_empty());
+        if let Some(at) = full {
+            self.next = (at + 1) % count;
+            return Poll::Ready(Some(Ok(self.parts[at].take())));
+        }
+        if self.live > 0 {
+            return Poll::Pending;
+        }
+        self.over = true;
+        Poll::Ready(self.error.take().map(Err))
+    }
+}

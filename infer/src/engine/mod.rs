@@ -1,0 +1,5 @@
+//! Many requests, one forward pass.
+
+mod channel;
+mod job;
+mod settings;
