@@ -17,6 +17,7 @@
 //! | **outputs** | [`Outputs`] | a view of what the last pass brought: tokens, logits, hidden states, scores |
 //! | **encoder** | [`Encoder`], [`Pooling`] | a model that turns texts into vectors or scores: embeddings, classification, reranking |
 //! | **sampling** | [`Sampling`], [`sampling`] | how a next token is chosen, as data |
+//! | **constraint** | [`Constraint`] | what generated text must be: a schema, an expression, a grammar |
 //! | **cost** | [`cost`] | what a model needs, from its dimensions alone: bytes, KV bytes, FLOPs |
 //! | **saved state** | [`Session::save`], [`state`](state/index.html) | a sequence as bytes, to go on with in another session of the same model |
 //! | **chat template** | [`chat`](chat/index.html) | how a conversation becomes a prompt |
@@ -90,6 +91,7 @@
 mod batch;
 #[cfg(feature = "chat")]
 pub mod chat;
+mod constraint;
 pub mod cost;
 mod detokenizer;
 mod encoder;
@@ -111,6 +113,7 @@ mod token;
 mod tokenizer;
 
 pub use batch::{Batch, Entry, Want};
+pub use constraint::{Constraint, ConstraintFormat, Whitespace};
 pub use detokenizer::Detokenizer;
 pub use encoder::{Encoder, EncoderInfo, EncoderOptions, Pooling, Vectors};
 pub use error::{Error, ErrorKind, Result};

@@ -7,7 +7,8 @@ use crate::Token;
 pub struct Sampled {
     /// The token.
     pub token: Token,
-    /// Its natural-log probability in the model's own distribution: before penalties, bias, temperature and truncation.
+    /// Its natural-log probability in the model's own distribution: before constraint, penalties, bias, temperature and truncation.
+    /// Not a number for a forced token that came with a drawn one: the model was not asked.
     pub logprob: f32,
 }
 
@@ -125,8 +126,9 @@ impl<'s> Outputs<'s> {
         self.ends.is_empty()
     }
 
-    /// The tokens of entry `entry`: one, or none where none was wanted or no sampling was set; more than one where what
-    /// follows is forced.
+    /// The tokens of entry `entry`: one, or none where none was wanted or no sampling was set; more than one where a constraint
+    /// leaves no choice about what follows. Feeding those together saves passes; fed the first one alone, the sequence
+    /// draws the others again, the same.
     #[must_use]
     pub fn sampled(&self, entry: usize) -> &'s [Sampled] {
         part(self.sampled, self.ends, entry)

@@ -201,7 +201,8 @@ impl infer_core::Session for Session {
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
         self.begin();
         let slot = self.slots.slot(seq)?;
-        let mut sampler = Sampler::new(sampling, prompt, self.limits.vocab)?;
+        let vocab = infer_core::Tokenizer::vocab(self.model.tokenizer());
+        let mut sampler = Sampler::for_vocab(sampling, prompt, vocab)?;
         let seat = self.seat(slot);
         sampler.accept(0, &seat.tokens);
         seat.sampler = Some(sampler);

@@ -1,6 +1,6 @@
 //! The builders of [`Sampling`].
 
-use crate::{DryBreakers, Sampling, Token};
+use crate::{Constraint, DryBreakers, Sampling, Token};
 
 impl Sampling {
     /// Sets [`temperature`](Self::temperature).
@@ -142,6 +142,13 @@ impl Sampling {
     #[must_use]
     pub fn with_logprobs(mut self, tokens: usize) -> Self {
         self.logprobs = tokens;
+        self
+    }
+
+    /// Sets [`constraint`](Self::constraint).
+    #[must_use]
+    pub fn with_constraint(mut self, constraint: Constraint) -> Self {
+        self.constraint = Some(constraint);
         self
     }
 }

@@ -1,4 +1,4 @@
-use crate::{DryBreakers, Error, Result, Token};
+use crate::{Constraint, DryBreakers, Error, Result, Token};
 use std::fmt;
 
 /// How a next token is chosen. Plain data: it can be stored, sent to another process, compared.
@@ -66,6 +66,8 @@ pub struct Sampling {
     pub seed: u64,
     /// How many of the most probable tokens [`Outputs::top`](crate::Outputs::top) is to have beside the one that is drawn; 0 is none.
     pub logprobs: usize,
+    /// What the generated text must be. Other tokens are out of the question before anything else is looked at.
+    pub constraint: Option<Constraint>,
 }
 
 impl Default for Sampling {
@@ -93,6 +95,7 @@ impl Default for Sampling {
             dynatemp_exponent: 1.0,
             seed: 0,
             logprobs: 0,
+            constraint: None,
         }
     }
 }

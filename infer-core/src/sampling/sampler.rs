@@ -6,7 +6,8 @@ use super::{
     row::{Peak, Softmax, runtime},
     uniform::{Chances, uniform},
 };
-use crate::{Error, Result, Sampled, Sampling, Token};
+use crate::{Error, Result, Sampled, Sampling, Token, Vocab};
+use std::sync::Arc;
 
 /// Draws the tokens of one sequence.
 ///
@@ -49,9 +50,32 @@ impl Sampler {
     /// A sampler for a sequence that begins with `prompt`, or is about to. `vocab` is the length of a row of logits.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]) or a token
-    /// of the prompt outside the vocabulary.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]), a token
+    /// of the prompt outside the vocabulary, or a constraint: that takes [`for_vocab`](Self::for_vocab).
     pub fn new(sampling: &Sampling, prompt: &[Token], vocab: usize) -> Result<Self> {
+        if sampling.constraint.is_some() {
+            return Err(Error::invalid_input(
+                "a constraint has to know what the tokens stand for; make the sampler with `for_vocab`",
+            ));
+        }
+        Self::unconstrained(sampling, prompt, vocab)
+    }
+
+    /// A sampler for a sequence that begins with `prompt`, or is about to, and for the constraint if there is one. It is compiled
+    /// for the vocabulary, unless it [was](crate::Constraint::compile). A row of logits is as long as the vocabulary.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]) or a token
+    /// of the prompt outside the vocabulary. Those of [`Constraint::compile`](crate::Constraint::compile).
+    pub fn for_vocab(sampling: &Sampling, prompt: &[Token], vocab: &Arc<Vocab>) -> Result<Self> {
+        let sampler = Self::unconstrained(sampling, prompt, vocab.len())?;
+        match &sampling.constraint {
+            None => Ok(sampler),
+            Some(_) => Err(crate::constraint::unsupported()),
+        }
+    }
+
+    fn unconstrained(sampling: &Sampling, prompt: &[Token], vocab: usize) -> Result<Self> {
         sampling.validate(vocab)?;
         if let Some(at) = prompt.iter().position(|token| token.index() >= vocab) {
             let token = prompt[at];

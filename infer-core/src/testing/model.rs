@@ -77,7 +77,8 @@ impl ScriptedModel {
         let limits = crate::Limits::new(context, batch, sequences as usize, self.info.vocab);
         let adapters = Adapters::new(&options.adapters)?;
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
-        Ok(Scripted::new(self.script.clone(), self.info.clone(), limits, adapters, cells, number))
+        let vocab = self.tokenizer.vocab.clone();
+        Ok(Scripted::new(self.script.clone(), self.info.clone(), vocab, limits, adapters, cells, number))
     }
 
     /// An encoder as its own type. Same as [`Model::encoder`] otherwise.

@@ -1,6 +1,6 @@
 use crate::{
     Batch, Capabilities, Entry, Error, ErrorKind, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Rows,
-    Sampled, Sampling, Sequence, Session, Slots, Token, Usage, Want,
+    Sampled, Sampling, Sequence, Session, Slots, Token, Usage, Vocab, Want,
     sampling::Sampler,
     testing::{
         Cuts, Fault, Script, Step,
@@ -28,6 +28,7 @@ pub struct Scripted {
     script: Script,
     number: u64,
     info: Arc<ModelInfo>,
+    vocab: Arc<Vocab>,
     limits: Limits,
     capabilities: Capabilities,
     slots: Slots,
@@ -64,6 +65,7 @@ impl Scripted {
     pub(super) fn new(
         script: Script,
         info: Arc<ModelInfo>,
+        vocab: Arc<Vocab>,
         limits: Limits,
         adapters: Adapters,
         cells: usize,
@@ -89,6 +91,7 @@ impl Scripted {
             not_send: PhantomData,
             script,
             info,
+            vocab,
             limits,
             capabilities,
         }
@@ -328,7 +331,7 @@ impl Session for Scripted {
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
         self.begin()?;
         let slot = self.slots.slot(seq)?;
-        let mut sampler = Sampler::new(sampling, prompt, self.limits.vocab)?;
+        let mut sampler = Sampler::for_vocab(sampling, prompt, &self.vocab)?;
         let held: Vec<Token> = self.cache.tokens(slot).collect();
         sampler.accept(0, &held);
         self.samplers[slot as usize] = Some(sampler);

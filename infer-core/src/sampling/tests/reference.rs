@@ -164,6 +164,7 @@ pub(super) fn samplings() -> impl Strategy<Value = Sampling> {
                 dynatemp_exponent: dynatemp.1,
                 seed,
                 logprobs: 0,
+                constraint: None,
             }
         },
     )
