@@ -38,6 +38,7 @@
 //! | [`Encoder`], [`Pooling`] | texts to vectors or scores: embeddings, classification, reranking; many texts a pass |
 //! | [`Request`], [`Generator`] | a text to be made, and one that is being made on a session |
 //! | [`Interrupt`] | stops a running pass from any thread |
+//! | [`Worker`], [`Ticket`] | a value pinned to a thread of its own, and the answer to come of a job for it |
 //! | [`Error`], [`ErrorKind`] | what went wrong, and what a caller can do about it |
 //!
 //! # Depths
@@ -85,7 +86,9 @@ mod piece;
 mod reader;
 mod request;
 mod source;
+mod sync;
 mod variant;
+mod worker;
 
 pub use backends::*;
 #[cfg(feature = "chat")]
@@ -98,6 +101,7 @@ pub use piece::{Completion, Finish, FinishReason, Piece, Stats};
 pub use request::{Overflow, Prompt, Request};
 pub use source::{Library, ModelSource, open};
 pub use variant::Variant;
+pub use worker::{Ticket, Turn, Worker};
 
 /// The examples of the README and of the topics in `docs/` compile, and run.
 #[cfg(doctest)]
