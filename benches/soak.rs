@@ -4,8 +4,8 @@
 //! adds to is found so; a leak too small for the process's figures is LeakSanitizer's (`cargo xtask sanitize address`).
 
 use infer_benches::{Bar, Figure, Run, memory};
-use infer_core::{Batch, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
-use infer_llama::{KvLayout, Llama, Model, ModelOptions, Session, SessionOptions};
+use infer_core::{Batch, KvLayout, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
+use infer_llama::{Llama, Model, ModelOptions, Session, SessionOptions};
 use std::{
     fs,
     path::Path,

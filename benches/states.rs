@@ -7,8 +7,8 @@ use infer_benches::{
     Bar, Figure, Run,
     turns::{Times, take, timed},
 };
-use infer_core::{Batch, OpenOptions, Sequence, Session as _, Special, Token, Tokenizer as _, Want};
-use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
+use infer_core::{Batch, KvLayout, OpenOptions, Sequence, Session as _, Special, Token, Tokenizer as _, Want};
+use infer_llama::{Llama, Model, Session, SessionOptions};
 use kit::prompts;
 use std::{hint::black_box, process::ExitCode, time::Duration};
 

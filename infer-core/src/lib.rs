@@ -119,7 +119,7 @@ pub use encoder::{Encoder, EncoderInfo, EncoderOptions, Pooling, Vectors};
 pub use error::{Error, ErrorKind, Result};
 pub use interrupt::Interrupt;
 pub use limits::{Capabilities, Limits, Usage};
-pub use model::{AdapterSource, Model, ModelInfo, SessionOptions};
+pub use model::{AdapterSource, KvLayout, Model, ModelInfo, SessionOptions};
 pub use outputs::{Outputs, Rows, Sampled};
 pub use sampling::{breakers::DryBreakers, params::Sampling};
 pub use sequence::Sequence;

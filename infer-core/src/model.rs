@@ -1,5 +1,5 @@
 use crate::{Encoder, EncoderOptions, Error, Result, Session, Tokenizer};
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What a model file says of itself. Plain data, the same for every backend; a number that the file does not state is 0.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,8 +47,42 @@ pub struct SessionOptions {
     /// Threads a pass uses; `None` is as many as this process may run on, the cgroup's quota respected. A backend may use
     /// fewer than asked for where they could not run at once, and then logs a warning.
     pub threads: Option<usize>,
+    /// How the cells of several sequences lie; `None` is the backend's default.
+    pub layout: Option<KvLayout>,
+    /// Cells in all, where sequences share one pool ([`KvLayout::Unified`]); `None` is the context for every sequence.
+    pub cells: Option<usize>,
     /// Adapters (LoRA) that sequences can be [opened](crate::OpenOptions::adapter) with.
     pub adapters: Vec<AdapterSource>,
+}
+
+/// How the cells of several sequences lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum KvLayout {
+    /// Each sequence has its own, for a whole context. Attention of one sequence does not look at the cells of another, so many
+    /// unlike sequences run faster; a fork copies.
+    Split,
+    /// All sequences share one pool. A fork shares its prefix and takes microseconds; a pass that finds no room is
+    /// [`OutOfCells`](crate::ErrorKind::OutOfCells).
+    Unified,
+}
+
+impl KvLayout {
+    /// Its name in one word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Split => "split",
+            Self::Unified => "unified",
+        }
+    }
+}
+
+impl fmt::Display for KvLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// An adapter (LoRA) in a file: small changes to a model's weights, applied while it computes.
@@ -81,7 +115,15 @@ impl AdapterSource {
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { context: None, sequences: 1, batch: None, threads: None, adapters: Vec::new() }
+        Self {
+            context: None,
+            sequences: 1,
+            batch: None,
+            threads: None,
+            layout: None,
+            cells: None,
+            adapters: Vec::new(),
+        }
     }
 }
 
@@ -120,6 +162,20 @@ impl SessionOptions {
         self
     }
 
+    /// Sets [`layout`](Self::layout).
+    #[must_use]
+    pub fn with_layout(mut self, layout: KvLayout) -> Self {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Sets [`cells`](Self::cells).
+    #[must_use]
+    pub fn with_cells(mut self, cells: usize) -> Self {
+        self.cells = Some(cells);
+        self
+    }
+
     /// Adds one of the [`adapters`](Self::adapters).
     #[must_use]
     pub fn with_adapter(mut self, adapter: AdapterSource) -> Self {
@@ -140,7 +196,8 @@ pub trait Model {
     /// Makes a session. The weights are shared between all sessions of a model; the KV cache is the session's own.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, or two adapters of one name;
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for options out of range, cells in all where each sequence has its
+    /// own, or two adapters of one name; [`Unsupported`](crate::ErrorKind::Unsupported) for a layout the backend does not have;
     /// [`Io`](crate::ErrorKind::Io) and [`InvalidModel`](crate::ErrorKind::InvalidModel) for the file of an adapter that cannot be
     /// read, is damaged, or was made for another model;
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) when the KV cache does not fit the memory there is, before it is

@@ -41,5 +41,5 @@ mod state;
 
 pub use encoder::ScriptedEncoder;
 pub use model::{BOS, ByteTokenizer, EOS, IM_END, IM_START, ScriptedModel, byte_vocab};
-pub use script::{CellLayout, Cuts, Fault, Script, Step};
+pub use script::{Cuts, Fault, Script, Step};
 pub use session::Scripted;

@@ -105,7 +105,7 @@ pub use memory_use::{BufferUse, MemoryUse, estimate};
 pub use model::Model;
 #[cfg(feature = "load")]
 pub use options::LoadOptions;
-pub use options::{KvLayout, KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions, SplitMode};
+pub use options::{KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions, SplitMode};
 pub use session::Session;
 pub use threads::available_threads;
 pub use tokenizer::Tokenizer;

@@ -2,10 +2,10 @@
 
 mod kv;
 
-pub use kv::{KvLayout, KvType};
+pub use kv::KvType;
 
 use crate::Adapter;
-use infer_core::{AdapterSource, SessionOptions as CommonOptions};
+use infer_core::{AdapterSource, KvLayout, SessionOptions as CommonOptions};
 
 /// Where the shared library is looked for.
 #[cfg(feature = "load")]
@@ -233,8 +233,8 @@ impl ModelOptions {
 /// # #[cfg(feature = "link")]
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let path = build_support::fixtures::model("smollm2")?;
-/// use infer_core::Session as _;
-/// use infer_llama::{KvLayout, KvType, Llama, Model, SessionOptions};
+/// use infer_core::{KvLayout, Session as _};
+/// use infer_llama::{KvType, Llama, Model, SessionOptions};
 ///
 /// // Many sequences that begin alike: one pool of cells, shared by forks, with half the bytes a number.
 /// let options = SessionOptions::new()
@@ -255,10 +255,6 @@ impl ModelOptions {
 pub struct SessionOptions {
     /// What all backends have.
     pub common: CommonOptions,
-    /// How the cells of several sequences lie.
-    pub layout: KvLayout,
-    /// Cells in all, for [`KvLayout::Unified`]; `None` is the context for every sequence.
-    pub cells: Option<usize>,
     /// Tokens that are computed at once; a batch is cut into as many such pieces as it takes. `None` is 512. A model with a sliding
     /// window computes a batch in one piece, whatever is said here: at the pinned version cutting it may lose positions that lie in the
     /// window and are shared with a fork.
@@ -354,17 +350,17 @@ impl SessionOptions {
         self
     }
 
-    /// Sets [`layout`](Self::layout).
+    /// How the cells of several sequences lie; [`KvLayout::Split`] by default.
     #[must_use]
     pub fn with_layout(mut self, layout: KvLayout) -> Self {
-        self.layout = layout;
+        self.common = self.common.with_layout(layout);
         self
     }
 
-    /// Sets [`cells`](Self::cells).
+    /// Cells in all, for [`KvLayout::Unified`]; by default the context for every sequence.
     #[must_use]
     pub fn with_cells(mut self, cells: usize) -> Self {
-        self.cells = Some(cells);
+        self.common = self.common.with_cells(cells);
         self
     }
 

@@ -16,10 +16,10 @@ use self::{
     results::Results,
     score::Target,
 };
-use crate::{KvLayout, KvType, Model, cells::Cells, raw};
+use crate::{KvType, Model, cells::Cells, raw};
 use infer_core::{
-    Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampled, Sampling, Sequence,
-    Slots, Token, Usage, sampling::Sampler,
+    Batch, Capabilities, Interrupt, KvLayout, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampled, Sampling,
+    Sequence, Slots, Token, Usage, sampling::Sampler,
 };
 use std::{
     fmt,
@@ -223,8 +223,8 @@ impl infer_core::Session for Session {
 
     /// All of [`infer_core::Session::restore`].
     ///
-    /// Sessions fit that have the [layout](crate::KvLayout) and the [number formats](crate::KvType) of the one that wrote the state;
-    /// where each sequence has cells of its own ([`Split`](crate::KvLayout::Split)), they must be made for as many sequences, too.
+    /// Sessions fit that have the [layout](infer_core::KvLayout) and the [number formats](crate::KvType) of the one that wrote the state;
+    /// where each sequence has cells of its own ([`Split`](infer_core::KvLayout::Split)), they must be made for as many sequences, too.
     fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
         self.restore_state(from)
     }

@@ -2,8 +2,10 @@
 
 mod kit;
 
-use infer_core::{Batch, Encoder as _, EncoderOptions, OpenOptions, Pooling, Sampling, Session as _, Token, Want};
-use infer_llama::{KvLayout, Llama, Model, SessionOptions};
+use infer_core::{
+    Batch, Encoder as _, EncoderOptions, KvLayout, OpenOptions, Pooling, Sampling, Session as _, Token, Want,
+};
+use infer_llama::{Llama, Model, SessionOptions};
 use infer_sys::llama::fake::{self, Script};
 use kit::{Folder, tiny};
 use std::{

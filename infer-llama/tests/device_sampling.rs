@@ -3,10 +3,10 @@
 mod kit;
 
 use infer_core::{
-    Batch, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
+    Batch, ErrorKind, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
     sampling::Sampler,
 };
-use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
+use infer_llama::{Llama, Model, Session, SessionOptions};
 use kit::{Folder, Random, tiny};
 use std::{
     panic::{self, AssertUnwindSafe},

@@ -3,9 +3,10 @@
 mod kit;
 
 use infer_core::{
-    Batch, Error, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
+    Batch, Error, ErrorKind, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _,
+    Want,
 };
-use infer_llama::{Adapter, KvLayout, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
+use infer_llama::{Adapter, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
 use infer_sys::llama::bindings::GGML_LOG_LEVEL_WARN;
 use infer_sys::llama::fake::{self, Control, Fault, Kind, Live, Rows, Script};
 use kit::{Folder, lora, tiny};

@@ -2,8 +2,8 @@
 
 mod kit;
 
-use infer_core::{Batch, Error, ErrorKind, OpenOptions, Session as _, Token, Want};
-use infer_llama::{KvLayout, KvType, Llama, LoadMode, Model, ModelOptions, SessionOptions, estimate};
+use infer_core::{Batch, Error, ErrorKind, KvLayout, OpenOptions, Session as _, Token, Want};
+use infer_llama::{KvType, Llama, LoadMode, Model, ModelOptions, SessionOptions, estimate};
 use kit::{Folder, child, tiny};
 use std::{
     ops::ControlFlow,

@@ -5,8 +5,8 @@ mod kit;
 #[path = "kit/linked.rs"]
 mod linked;
 
-use infer_core::{AdapterSource, Batch, OpenOptions, Sequence, Session as _, Token, Want};
-use infer_llama::{KvLayout, Session};
+use infer_core::{AdapterSource, Batch, KvLayout, OpenOptions, Sequence, Session as _, Token, Want};
+use infer_llama::Session;
 use linked::{LAYOUTS, alone, assert_near, feed, model, open, options, session, text};
 use std::{
     panic::{self, AssertUnwindSafe},

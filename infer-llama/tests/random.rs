@@ -4,8 +4,8 @@ mod kit;
 #[path = "kit/linked.rs"]
 mod linked;
 
-use infer_core::{Batch, ErrorKind, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
-use infer_llama::{KvLayout, KvType, Model, Session, SessionOptions};
+use infer_core::{Batch, ErrorKind, KvLayout, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
+use infer_llama::{KvType, Model, Session, SessionOptions};
 use kit::Random;
 use linked::{LAYOUTS, alone, assert_near, model, options, text};
 use std::{thread, time::Duration};

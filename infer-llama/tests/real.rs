@@ -3,11 +3,9 @@
 mod kit;
 
 use infer_core::{
-    Batch, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
+    Batch, ErrorKind, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
 };
-use infer_llama::{
-    DeviceKind, KvLayout, KvType, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions, Tokenizer,
-};
+use infer_llama::{DeviceKind, KvType, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions, Tokenizer};
 use kit::{Folder, tiny};
 use std::{
     fs::File,

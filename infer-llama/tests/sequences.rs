@@ -4,8 +4,10 @@ mod kit;
 #[path = "kit/linked.rs"]
 mod linked;
 
-use infer_core::{Batch, Error, ErrorKind, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want};
-use infer_llama::{KvLayout, KvType, Model, Session, SessionOptions};
+use infer_core::{
+    Batch, Error, ErrorKind, KvLayout, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
+};
+use infer_llama::{KvType, Model, Session, SessionOptions};
 use linked::{LAYOUTS, NEAR, alone, apart, assert_near, feed, model, open, options, session, text};
 
 const DECODERS: [&str; 4] = ["tiny-llama", "tiny-gemma3", "tiny-mamba", "tiny-lfm2"];

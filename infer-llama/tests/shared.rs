@@ -6,8 +6,10 @@
 
 mod kit;
 
-use infer_core::{Batch, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want};
-use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
+use infer_core::{
+    Batch, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
+};
+use infer_llama::{Llama, Model, Session, SessionOptions};
 use infer_sys::llama::fake::{self, Script};
 use kit::{Folder, tiny};
 use std::{

@@ -5,10 +5,10 @@ mod kit;
 mod linked;
 
 use infer_core::{
-    Error, ErrorKind, Sequence, Session as _, Token,
+    Error, ErrorKind, KvLayout, Sequence, Session as _, Token,
     state::{Header, Reader, Writer},
 };
-use infer_llama::{KvLayout, KvType, Model, Session};
+use infer_llama::{KvType, Model, Session};
 use linked::{LAYOUTS, alone, apart, assert_near, feed, model, open, options, session, text};
 use std::io;
 

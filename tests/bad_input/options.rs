@@ -6,7 +6,8 @@ use super::{
     model, options, said, tokens,
 };
 use infer::ErrorKind;
-use infer_llama::{KvLayout, Llama, Model};
+use infer_core::KvLayout;
+use infer_llama::{Llama, Model};
 use kit::child;
 use std::process::Command;
 

@@ -2,7 +2,8 @@
 
 use super::{alone, feed, model, open, options, said, tokens};
 use infer::{Batch, Detokenizer, ErrorKind, OpenOptions, Sampling, Session as _, Special, Token, Tokenizer as _, Want};
-use infer_llama::{KvLayout, Model, Session};
+use infer_core::KvLayout;
+use infer_llama::{Model, Session};
 use kit::child;
 
 #[test]

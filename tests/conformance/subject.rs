@@ -4,8 +4,9 @@ use build_support::{fixtures, tiny};
 use infer::{
     AdapterSource, Encoder, EncoderOptions, Model, ModelInfo, Pooling, Result, Session, SessionOptions, Tokenizer,
 };
-use infer_core::testing::{CellLayout, Cuts, Script, ScriptedModel};
-use infer_llama::{KvLayout, Llama, SessionOptions as SessionOptionsOfLlama};
+use infer_core::KvLayout;
+use infer_core::testing::{Cuts, Script, ScriptedModel};
+use infer_llama::{Llama, SessionOptions as SessionOptionsOfLlama};
 use infer_sys::llama::fake;
 use kit::expectation::Exception;
 use std::{
@@ -118,7 +119,7 @@ pub(crate) fn all() -> &'static [Subject] {
         },
         Subject {
             name: "scripted_split",
-            open: || scripted(Script::new().with_layout(CellLayout::Split)),
+            open: || scripted(Script::new().with_layout(KvLayout::Split)),
             cells: Cells::Copied,
             ..DECODER
         },

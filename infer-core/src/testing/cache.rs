@@ -1,4 +1,4 @@
-use crate::{Error, ErrorKind, Result, Token, testing::CellLayout};
+use crate::{Error, ErrorKind, KvLayout, Result, Token};
 use std::ops::Range;
 
 /// The KV cache of the scripted session: what each slot holds, and how many cells that takes.
@@ -9,7 +9,7 @@ pub(super) struct Cache {
     /// Cell → how many slots hold it.
     holders: Box<[u32]>,
     free: Vec<u32>,
-    layout: CellLayout,
+    layout: KvLayout,
 }
 
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ struct Position {
 }
 
 impl Cache {
-    pub(super) fn new(slots: usize, context: usize, cells: usize, layout: CellLayout) -> Self {
+    pub(super) fn new(slots: usize, context: usize, cells: usize, layout: KvLayout) -> Self {
         let cells = u32::try_from(cells).expect("cells are counted in u32");
         let room = context.min(1024); // so that a step does not allocate before a sequence is that long
         Self {
@@ -51,8 +51,8 @@ impl Cache {
         let mut unified = self.free.len();
         for (slot, count) in wanted {
             let room = match self.layout {
-                CellLayout::Unified => unified,
-                CellLayout::Split => share - self.slots[slot as usize].len(),
+                KvLayout::Unified => unified,
+                KvLayout::Split => share - self.slots[slot as usize].len(),
             };
             if count > room {
                 return Err(Error::new(
@@ -98,7 +98,7 @@ impl Cache {
     pub(super) fn fork(&mut self, from: u32, to: u32, len: usize) {
         for at in 0..len {
             let mut position = self.slots[from as usize][at];
-            if self.layout == CellLayout::Split {
+            if self.layout == KvLayout::Split {
                 position.cell = self.free.pop().expect("each slot has its own part of the cells");
             }
             self.holders[position.cell as usize] += 1;

@@ -1,6 +1,6 @@
 use crate::{
-    Encoder, EncoderOptions, Error, Model, ModelInfo, Result, Session, SessionOptions, Special, SpecialTokens, Token,
-    TokenFlags, Tokenizer, Vocab, VocabKind,
+    Encoder, EncoderOptions, Error, KvLayout, Model, ModelInfo, Result, Session, SessionOptions, Special,
+    SpecialTokens, Token, TokenFlags, Tokenizer, Vocab, VocabKind,
     testing::{Script, Scripted, ScriptedEncoder, adapters::Adapters},
 };
 use std::sync::{
@@ -61,11 +61,17 @@ impl ScriptedModel {
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) when the options ask for no sequence or no batch, for more cells than
-    /// a `u32` counts, or for two adapters of one name.
+    /// a `u32` counts, for cells in all where each sequence has its own, or for two adapters of one name.
     pub fn scripted(&self, options: &SessionOptions) -> Result<Scripted> {
         let context = options.context.filter(|&context| context > 0).unwrap_or(self.script.context);
         let batch = options.batch.unwrap_or(self.script.batch);
-        let cells = self.script.cells.or_else(|| context.checked_mul(options.sequences));
+        let layout = options.layout.unwrap_or(self.script.layout);
+        if layout == KvLayout::Split && options.cells.is_some() {
+            return Err(Error::invalid_input(
+                "cells in all are for the unified layout; in the split one the context says it",
+            ));
+        }
+        let cells = options.cells.or(self.script.cells).or_else(|| context.checked_mul(options.sequences));
         let (Ok(sequences), Some(cells)) = (u32::try_from(options.sequences), cells) else {
             return Err(Error::invalid_input(format!("{} sequences are too many", options.sequences)));
         };
@@ -78,7 +84,8 @@ impl ScriptedModel {
         let adapters = Adapters::new(&options.adapters)?;
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         let vocab = self.tokenizer.vocab.clone();
-        Ok(Scripted::new(self.script.clone(), self.info.clone(), vocab, limits, adapters, cells, number))
+        let script = self.script.clone().with_layout(layout);
+        Ok(Scripted::new(script, self.info.clone(), vocab, limits, adapters, cells, number))
     }
 
     /// An encoder as its own type. Same as [`Model::encoder`] otherwise.

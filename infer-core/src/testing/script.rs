@@ -1,4 +1,4 @@
-use crate::{Capabilities, ErrorKind, Interrupt, Special, Token, Tokenizer, testing::ByteTokenizer};
+use crate::{Capabilities, ErrorKind, Interrupt, KvLayout, Special, Token, Tokenizer, testing::ByteTokenizer};
 use std::{fmt, sync::Arc};
 
 /// What a scripted session is like: its size, its abilities, what it answers, and what goes wrong.
@@ -9,7 +9,7 @@ pub struct Script {
     pub(super) context: usize,
     pub(super) batch: usize,
     pub(super) cells: Option<usize>,
-    pub(super) layout: CellLayout,
+    pub(super) layout: KvLayout,
     pub(super) cuts: Cuts,
     pub(super) capabilities: Capabilities,
     pub(super) seed: u64,
@@ -26,17 +26,6 @@ pub(super) type Hook = Arc<dyn Fn(&Step<'_>) -> Option<Fault> + Send + Sync>;
 pub(super) struct Line {
     after: Vec<Token>,
     then: Vec<Token>,
-}
-
-/// Where the positions of a sequence lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CellLayout {
-    /// One pool of cells for all sequences; a fork shares those of its parent.
-    #[default]
-    Unified,
-    /// An equal part of the cells for each sequence; a fork is a copy.
-    Split,
 }
 
 /// At which lengths a sequence can be cut or forked. Its own length and 0 always work.
@@ -114,7 +103,7 @@ impl Script {
             context: 2048,
             batch: 512,
             cells: None,
-            layout: CellLayout::default(),
+            layout: KvLayout::Unified,
             cuts: Cuts::default(),
             capabilities,
             seed: 0,
@@ -139,7 +128,7 @@ impl Script {
         self
     }
 
-    /// KV cells there are for all sequences together: fewer than they can use, and a pass may end with
+    /// KV cells there are for all sequences together, unless the session's options say otherwise: fewer than they can use, and a pass may end with
     /// [`OutOfCells`](ErrorKind::OutOfCells).
     #[must_use]
     pub fn with_cells(mut self, cells: usize) -> Self {
@@ -147,9 +136,9 @@ impl Script {
         self
     }
 
-    /// Where the positions of a sequence lie.
+    /// How the cells of several sequences lie, unless the session's options say otherwise: [`Unified`](KvLayout::Unified) by default.
     #[must_use]
-    pub fn with_layout(mut self, layout: CellLayout) -> Self {
+    pub fn with_layout(mut self, layout: KvLayout) -> Self {
         self.layout = layout;
         self
     }

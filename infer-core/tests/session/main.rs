@@ -12,9 +12,9 @@ mod script;
 mod shift;
 
 use infer_core::{
-    Batch, Capabilities, Error, ErrorKind, Model, OpenOptions, Result, Sampling, Sequence, Session, SessionOptions,
-    Special, Token, Want,
-    testing::{CellLayout, Cuts, EOS, Fault, IM_END, Script, Scripted, ScriptedModel},
+    Batch, Capabilities, Error, ErrorKind, KvLayout, Model, OpenOptions, Result, Sampling, Sequence, Session,
+    SessionOptions, Special, Token, Want,
+    testing::{Cuts, EOS, Fault, IM_END, Script, Scripted, ScriptedModel},
 };
 
 fn session(script: Script, sequences: usize) -> Scripted {

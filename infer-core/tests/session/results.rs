@@ -20,7 +20,7 @@ fn do_not_depend_on_how_tokens_were_cut_into_batches_or_on_company() {
 
 #[test]
 fn are_those_of_a_recomputed_sequence_after_fork_truncate_and_restore() {
-    for layout in [CellLayout::Unified, CellLayout::Split] {
+    for layout in [KvLayout::Unified, KvLayout::Split] {
         let mut session = session(Script::new().with_layout(layout), 3);
         let parent = open(&mut session);
         feed(&mut session, &parent, &tokens("once upon"), Want::Nothing).unwrap();

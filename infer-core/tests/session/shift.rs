@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn keeps_what_was_computed_and_ends_the_sampling() {
-    let mut session = session(Script::new().with_layout(CellLayout::Unified).with_cells(40), 2);
+    let mut session = session(Script::new().with_layout(KvLayout::Unified).with_cells(40), 2);
     let seq = open(&mut session);
     session.sample_with(&seq, &Sampling::greedy(), &[]).unwrap();
     feed(&mut session, &seq, &[Token(1); 10], Want::Nothing).unwrap();
@@ -23,7 +23,7 @@ fn keeps_what_was_computed_and_ends_the_sampling() {
 
 #[test]
 fn spares_the_cells_that_a_fork_holds() {
-    let mut session = session(Script::new().with_layout(CellLayout::Unified).with_cells(40), 2);
+    let mut session = session(Script::new().with_layout(KvLayout::Unified).with_cells(40), 2);
     let parent = open(&mut session);
     feed(&mut session, &parent, &[Token(1); 10], Want::Nothing).unwrap();
     let child = session.fork(&parent, 8).unwrap();

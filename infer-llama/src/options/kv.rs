@@ -1,19 +1,6 @@
-//! The cells of a session: how they lie, and in which numbers.
+//! In which numbers the cells of a session are kept.
 
 use std::fmt;
-
-/// How the cells of several sequences lie in memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KvLayout {
-    /// Each sequence has its own, for a whole context. Attention of one sequence does not look at the cells of another, so many
-    /// unlike sequences run faster; a fork copies.
-    #[default]
-    Split,
-    /// All sequences share one pool. A fork shares its prefix and takes microseconds; a pass that finds no room is
-    /// [`OutOfCells`](infer_core::ErrorKind::OutOfCells).
-    Unified,
-}
 
 /// The number format of keys or values in the cache.
 ///

@@ -1,8 +1,8 @@
 //! Cells of sequences that exist: shared or copied, cut, given up.
 
 use super::{Seat, Session};
-use crate::{KvLayout, cells::Cells, error::BACKEND, raw};
-use infer_core::{Error, Result, Sequence};
+use crate::{cells::Cells, error::BACKEND, raw};
+use infer_core::{Error, KvLayout, Result, Sequence};
 use std::ops::Range;
 
 impl Session {

@@ -2,7 +2,7 @@
 
 use super::{Adapters, Results, Seat, Session, device};
 use crate::{
-    KvLayout, Model, SessionOptions, available_memory, available_threads,
+    Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
     convert, devices,
     error::BACKEND,
@@ -10,7 +10,7 @@ use crate::{
     raw,
     threads::allowed_cpus,
 };
-use infer_core::{Capabilities, Error, ErrorKind, Limits, Result, Slots};
+use infer_core::{Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Slots};
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Numbers in a block of the quantised formats a cache can have.
@@ -48,7 +48,7 @@ impl Session {
             seats: (0..sequences).map(|_| Seat::default()).collect(),
             cells: Cells::new(sequences as usize, shape.cells as usize, plan.params.unified),
             total: shape.cells as usize,
-            layout: options.layout,
+            layout: plan.layout,
             limits: Limits::new(plan.context.min(per_sequence), batch, sequences as usize, vocab),
             answered: answered(&capabilities),
             capabilities,
@@ -118,10 +118,19 @@ pub(crate) fn check_model(model: &Model) -> Result<()> {
     Err(Error::unsupported(why).with_backend(BACKEND))
 }
 
+/// The layout that a choice stands for.
+fn layout(choice: Option<KvLayout>) -> Result<KvLayout> {
+    match choice.unwrap_or(KvLayout::Split) {
+        layout @ (KvLayout::Split | KvLayout::Unified) => Ok(layout),
+        other => Err(Error::unsupported(format!("llama.cpp has no cells that lie {other}")).with_backend(BACKEND)),
+    }
+}
+
 /// Options with everything that was left open decided.
 pub(crate) struct Plan {
     context: usize,
     batch: usize,
+    layout: KvLayout,
     shape: Shape,
     pub(crate) params: raw::ContextParams,
 }
@@ -133,7 +142,8 @@ impl Plan {
         let sequences = in_range("sequences", common.sequences, door.max_sequences() as usize)?;
         let context = context(model, common.context)?;
         let threads = threads(model, common.threads)?;
-        let pool = match (options.layout, options.cells) {
+        let layout = layout(common.layout)?;
+        let pool = match (layout, common.cells) {
             (KvLayout::Split, Some(_)) => {
                 return Err(Error::invalid_input(
                     "cells are chosen for the unified layout; in the split one the context says it",
@@ -176,6 +186,7 @@ impl Plan {
         Ok(Self {
             context,
             batch,
+            layout,
             shape: Shape {
                 cells: cells.into(),
                 sequences: sequences as u64,
@@ -193,7 +204,7 @@ impl Plan {
                 sequences: number(sequences),
                 outputs: number(outputs),
                 threads: number(threads),
-                unified: options.layout == KvLayout::Unified,
+                unified: layout == KvLayout::Unified,
                 keys: convert::kv_format(options.keys),
                 values: convert::kv_format(options.values),
                 flash_attention: options.flash_attention,

@@ -5,8 +5,8 @@
 //! one before, which is gone: that token is taken out and fed again.
 
 use super::{Session, pass::Damage, pass::Failure};
-use crate::{KvLayout, error::BACKEND, raw::Pass};
-use infer_core::{Batch, Entry, Error, ErrorKind, Result, Token, Want};
+use crate::{error::BACKEND, raw::Pass};
+use infer_core::{Batch, Entry, Error, ErrorKind, KvLayout, Result, Token, Want};
 
 /// A token to be scored, and where its score goes.
 #[derive(Clone, Copy)]

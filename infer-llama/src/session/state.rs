@@ -1,9 +1,9 @@
 //! Sequences that are saved and restored: the library's bytes in the frame of [`infer_core::state`].
 
 use super::Session;
-use crate::{KvLayout, error::BACKEND};
+use crate::error::BACKEND;
 use infer_core::{
-    Error, ErrorKind, OpenOptions, Result, Sequence, Session as _,
+    Error, ErrorKind, KvLayout, OpenOptions, Result, Sequence, Session as _,
     state::{Header, Reader, Writer},
 };
 use std::{
@@ -91,9 +91,10 @@ impl Session {
         // For people, and from a file that may say anything.
         let name = info.name.as_ref().unwrap_or(&info.description);
         let name = &name[..name.floor_char_boundary(256)];
-        let layout = match self.layout {
-            KvLayout::Unified => "unified".to_owned(),
-            KvLayout::Split => format!("split between {} sequences", self.limits.sequences),
+        let layout = if self.layout == KvLayout::Split {
+            format!("split between {} sequences", self.limits.sequences)
+        } else {
+            self.layout.to_string()
         };
         let (keys, values) = self.kv_types;
         Ok(Header::new(BACKEND, self.model.fingerprint()?, name)

@@ -1,7 +1,7 @@
 //! Sequences over the linked door, fed and compared.
 
-use infer_core::{Batch, OpenOptions, Sequence, Session as _, Token, Want};
-use infer_llama::{KvLayout, Llama, Model, Session, SessionOptions};
+use infer_core::{Batch, KvLayout, OpenOptions, Sequence, Session as _, Token, Want};
+use infer_llama::{Llama, Model, Session, SessionOptions};
 
 /// Logits that are closer were added in another order, or by another kernel. One other token among many moves them further.
 pub(crate) const NEAR: f32 = 0.01;
