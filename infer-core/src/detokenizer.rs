@@ -36,6 +36,8 @@ use spaces::Cleaner;
 pub struct Detokenizer {
     vocab: Arc<Vocab>,
     special: bool,
+    /// Control tokens that give their names all the same; sorted.
+    shown: Vec<Token>,
     keep_leading_space: bool,
     /// A text has begun: its first piece of text has come.
     begun: bool,
@@ -56,6 +58,7 @@ impl Detokenizer {
         Self {
             vocab,
             special: false,
+            shown: Vec::new(),
             keep_leading_space: false,
             begun: false,
             cleaner,
@@ -68,6 +71,21 @@ impl Detokenizer {
     #[must_use]
     pub fn with_special(mut self, special: bool) -> Self {
         self.special = special;
+        self
+    }
+
+    /// Control tokens that give their names although others do not: those whose name is one of `texts`, or a part of one. So
+    /// a text keeps the marks it is to be taken apart by, such as `<|python_tag|>` or `[TOOL_CALLS]`, which are control tokens
+    /// in one vocabulary and plain ones in another. It looks through the whole vocabulary once.
+    #[must_use]
+    pub fn with_shown<'t>(mut self, texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let texts: Vec<&str> = texts.into_iter().collect();
+        let named = |token: &Token| match std::str::from_utf8(self.vocab.bytes(*token).unwrap_or_default()) {
+            Ok(name) => !name.is_empty() && texts.iter().any(|text| text.contains(name)),
+            Err(_) => false,
+        };
+        let control = (0..).map(Token).take(self.vocab.len()).filter(|&token| self.vocab.is_control(token));
+        self.shown = if texts.is_empty() { Vec::new() } else { control.filter(named).collect() };
         self
     }
 
@@ -151,7 +169,7 @@ impl Detokenizer {
             let len = self.vocab.len();
             return Err(Error::invalid_input(format!("token {token} is outside the vocabulary of {len}")));
         };
-        if self.vocab.is_control(token) && !self.special {
+        if self.vocab.is_control(token) && !self.special && self.shown.binary_search(&token).is_err() {
             return Ok(());
         }
         if !self.begun && !piece.is_empty() {

@@ -1,4 +1,4 @@
-use super::{json, values};
+use super::{call::ToolCall, json, values};
 use crate::Result;
 use minijinja::Value;
 use std::fmt;
@@ -75,14 +75,24 @@ pub struct Message {
     pub role: Role,
     /// What is said.
     pub content: String,
+    pub(super) calls: Vec<ToolCall>,
     pub(super) fields: Vec<(String, String)>,
+}
+
+/// How a template takes the arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arguments {
+    /// As an object, which it writes as JSON itself: most do.
+    Object,
+    /// As JSON text, as OpenAI's form has them.
+    Text,
 }
 
 impl Message {
     /// A message of any role.
     #[must_use]
     pub fn new(role: impl Into<Role>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: content.into(), fields: Vec::new() }
+        Self { role: role.into(), content: content.into(), calls: Vec::new(), fields: Vec::new() }
     }
 
     /// How the model is to behave.
@@ -103,7 +113,27 @@ impl Message {
         Self::new(Role::Assistant, content)
     }
 
-    /// What a tool answered.
+    /// The functions that the model wanted called, to be followed by a [`tool_result`](Self::tool_result) for each. What it
+    /// said or thought beside goes into [`content`](Self::content) and [`with_reasoning`](Self::with_reasoning).
+    ///
+    /// Templates read them as `tool_calls`, the arguments as an object or, where a template can do nothing with one, as text.
+    #[must_use]
+    pub fn assistant_calls(calls: impl Into<Vec<ToolCall>>) -> Self {
+        Self { calls: calls.into(), ..Self::assistant("") }
+    }
+
+    /// What a tool answered to this call. Templates read the call's name as `name`, its id as `tool_call_id`.
+    #[must_use]
+    pub fn tool_result(call: &ToolCall, content: impl Into<String>) -> Self {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let message = Self::tool(content).with_field("name", quoted(&call.name));
+        match &call.id {
+            Some(id) => message.with_field("tool_call_id", quoted(id)),
+            None => message,
+        }
+    }
+
+    /// What a tool answered, without saying to which call.
     #[must_use]
     pub fn tool(content: impl Into<String>) -> Self {
         Self::new(Role::Tool, content)
@@ -124,12 +154,22 @@ impl Message {
         self
     }
 
+    /// What the model thought before it said this, as templates read it: `reasoning_content`.
+    #[must_use]
+    pub fn with_reasoning(self, reasoning: &str) -> Self {
+        self.with_field("reasoning_content", serde_json::Value::from(reasoning).to_string())
+    }
+
     /// The message as the template sees it: its fields in the order they were given.
-    pub(super) fn value(&self) -> Result<Value> {
+    pub(super) fn value(&self, arguments: Arguments) -> Result<Value> {
         let mut fields = vec![
             (Value::from("role"), Value::from(self.role.as_str())),
             (Value::from("content"), Value::from(&*self.content)),
         ];
+        if !self.calls.is_empty() {
+            let calls = self.calls.iter().map(|call| call_value(call, arguments)).collect::<Result<_>>()?;
+            fields.push((Value::from("tool_calls"), values::list(calls)));
+        }
         for (name, text) in &self.fields {
             fields.push((Value::from(&**name), json::parse(name, text)?));
         }
@@ -138,6 +178,24 @@ impl Message {
 
     pub(super) fn bytes(&self) -> usize {
         let fields = self.fields.iter().map(|(name, json)| name.len() + json.len()).sum::<usize>();
-        self.role.as_str().len() + self.content.len() + fields
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>();
+        self.role.as_str().len() + self.content.len() + fields + calls
     }
+}
+
+/// A call as templates read it.
+fn call_value(call: &ToolCall, arguments: Arguments) -> Result<Value> {
+    let parsed = json::parse("arguments", &call.arguments)?;
+    let arguments = match arguments {
+        Arguments::Object => parsed,
+        Arguments::Text => Value::from(&*call.arguments),
+    };
+    let function = [("name", Value::from(&*call.name)), ("arguments", arguments)];
+    let id = call.id.iter().map(|id| ("id", Value::from(&**id)));
+    let call = id.chain([("type", Value::from("function")), ("function", map(function))]);
+    Ok(map(call))
+}
+
+fn map<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+    values::map(fields.into_iter().map(|(name, value)| (Value::from(name), value)))
 }

@@ -29,15 +29,27 @@
 //!
 //! [Jinja]: https://jinja.palletsprojects.com
 
+mod call;
+mod candidate;
 mod clock;
+mod families;
+mod forced;
+mod format;
 mod guard;
 mod json;
 mod message;
 mod methods;
 mod options;
+mod output;
+mod scanner;
 mod template;
+mod tools;
 mod values;
 
+pub use call::{Fields, ToolCall, ToolChoice};
+pub use format::{AnswerFormat, Markers, ToolBody, ToolFormat};
 pub use message::{Message, Role};
 pub use options::RenderOptions;
+pub use output::{AnswerParts, OutputParser};
 pub use template::Template;
+pub use tools::Tools;

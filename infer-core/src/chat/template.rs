@@ -3,7 +3,9 @@ use crate::{
     chat::{
         Message, RenderOptions, clock,
         guard::{Guarded, guard},
-        json, methods,
+        json,
+        message::Arguments,
+        methods,
         values::{self, FACTOR, FIELD, OWN},
     },
 };
@@ -112,11 +114,20 @@ impl Template {
     /// # Ok::<(), infer_core::Error>(())
     /// ```
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
+        let rendered = self.render_with(messages, options, Arguments::Object);
+        let refused = rendered.as_ref().is_err_and(|error| error.kind() == ErrorKind::Template);
+        if refused && messages.iter().any(|message| !message.calls.is_empty()) {
+            return self.render_with(messages, options, Arguments::Text).or(rendered);
+        }
+        rendered
+    }
+
+    fn render_with(&self, messages: &[Message], options: &RenderOptions, arguments: Arguments) -> Result<String> {
         let bytes = messages.iter().map(Message::bytes).sum::<usize>() + options.bytes();
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(fuel(messages.len() as u64, bytes as u64)));
         let template = environment.get_template(NAME).map_err(|error| explain(&error))?;
-        let context = self.context(messages, options)?;
+        let context = self.context(messages, options, arguments)?;
         // The engine has corners where it panics (`loop.cycle()`); a template must not.
         match panic::catch_unwind(AssertUnwindSafe(|| template.render(context))) {
             Ok(rendered) => rendered.map_err(|error| explain(&error)),
@@ -125,8 +136,8 @@ impl Template {
     }
 
     /// The template's globals, by the names the field gives them.
-    fn context(&self, messages: &[Message], options: &RenderOptions) -> Result<Value> {
-        let messages = messages.iter().map(Message::value).collect::<Result<Vec<Value>>>()?;
+    fn context(&self, messages: &[Message], options: &RenderOptions, arguments: Arguments) -> Result<Value> {
+        let messages = messages.iter().map(|message| message.value(arguments)).collect::<Result<Vec<Value>>>()?;
         let tools = options.tools.as_deref().map_or(Ok(Value::from(())), |tools| json::parse("tools", tools))?;
         let now = options.now.unwrap_or_else(SystemTime::now);
         let mut globals = BTreeMap::from([

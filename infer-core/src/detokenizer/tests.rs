@@ -36,6 +36,32 @@ fn control_tokens_give_their_name_on_request() {
 }
 
 #[test]
+fn control_tokens_that_are_marks_can_be_shown_alone() {
+    let pieces: [(&[u8], TokenFlags); 6] = [
+        (b"<s>", TokenFlags::CONTROL),
+        (b"<|call|>", TokenFlags::CONTROL),
+        (b"hi", TokenFlags::TEXT),
+        (b"<|section|>", TokenFlags::CONTROL),
+        (b"", TokenFlags::CONTROL),
+        (b"\xff", TokenFlags::CONTROL),
+    ];
+    let vocab = vocab(VocabKind::Bpe, &pieces);
+    let all: Vec<Token> = (0..6).map(Token).collect();
+    let shown = |texts: &[&str]| {
+        let mut text = Detokenizer::new(vocab.clone()).with_shown(texts.iter().copied());
+        text.decode(&all).unwrap()
+    };
+    assert_eq!(shown(&[]), "hi");
+    assert_eq!(shown(&["<|call|>"]), "<|call|>hi");
+    assert_eq!(
+        shown(&["<|section|><|call|>[", "<|call"]),
+        "<|call|>hi<|section|>",
+        "a mark may be more than one token"
+    );
+    assert_eq!(shown(&["<|other|>", "hi"]), "hi");
+}
+
+#[test]
 fn the_space_before_a_sentencepiece_text_is_taken_away_once() {
     let begin: [(&[u8], TokenFlags); 4] = [
         (b"<s>", TokenFlags::CONTROL),
