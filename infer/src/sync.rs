@@ -4,8 +4,10 @@
 //! wake-up is a point at which another thread may go on, and thousands of orders are tried.
 
 #[cfg(all(shuttle, test))]
-mod clock;
+mod models;
 
+#[cfg(all(shuttle, test))]
+pub(crate) use models::check_models;
 #[cfg(all(shuttle, test))]
 pub(crate) use shuttle::{sync::MutexGuard, thread};
 #[cfg(not(all(shuttle, test)))]
@@ -16,7 +18,9 @@ use shuttle::sync as given;
 #[cfg(not(all(shuttle, test)))]
 use std::sync as given;
 
-use std::{sync::PoisonError, time::Instant};
+use std::sync::PoisonError;
+#[cfg(not(all(shuttle, test)))]
+use std::time::Instant;
 
 /// A mutex that nothing poisons. Whoever holds it leaves what is inside whole before anything that may panic: jobs, wakers, drops of
 /// others' values run when it is released.
@@ -36,7 +40,7 @@ impl<T> Mutex<T> {
 #[cfg(not(all(shuttle, test)))]
 pub(crate) struct Condvar(given::Condvar);
 #[cfg(all(shuttle, test))]
-pub(crate) use clock::Condvar;
+pub(crate) use models::Condvar;
 
 #[cfg(not(all(shuttle, test)))]
 impl Condvar {

@@ -41,18 +41,14 @@ pub(super) fn live<T>(
 /// Jobs and turns until the worker is closed or something panics. Between two turns run the jobs that waited when the first had ended and no
 /// more: as many as the queue holds cannot starve turns, and one turn is all that a job waits for.
 fn work<T>(shared: &Shared<T>, value: &mut T, turn: fn(&mut T) -> Turn) -> Result<(), Panic> {
-    let mut next = Turn::Again;
-    while let Some(jobs) = shared.wait(next) {
-        for _ in 0..jobs {
+    while shared.is_open() {
+        let next = panics::catch(|| turn(value))
+            .map_err(|words| Panic { words: format!("the turn of worker `{}` {words}", shared.name), answer: None })?;
+        for _ in 0..shared.wait(next) {
             // Fewer where some were cancelled, or the worker closed.
             let Some(job) = shared.begin() else { break };
             job.run(value, shared)?;
         }
-        if !shared.is_open() {
-            break;
-        }
-        next = panics::catch(|| turn(value))
-            .map_err(|words| Panic { words: format!("the turn of worker `{}` {words}", shared.name), answer: None })?;
     }
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! A value pinned to a thread of its own.
 
 mod life;
+#[cfg(all(shuttle, test))]
+mod models;
 mod panics;
 mod shared;
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests;
 mod ticket;
 

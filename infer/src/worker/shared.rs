@@ -140,8 +140,8 @@ impl<T> Shared<T> {
         Ok(id)
     }
 
-    /// Waits as long as the last turn wants, and returns how many jobs wait then; `None` where there are to be no more.
-    pub(super) fn wait(&self, turn: Turn) -> Option<usize> {
+    /// Waits as long as the last turn wants, and returns how many jobs wait then; none where there are to be no more.
+    pub(super) fn wait(&self, turn: Turn) -> usize {
         let mut state = self.state.lock();
         let mut late = false;
         while state.closed.is_none() && state.waiting.is_empty() && !late {
@@ -151,7 +151,7 @@ impl<T> Shared<T> {
                 Turn::Until(deadline) => (state, late) = self.work.wait_until(state, deadline),
             }
         }
-        state.closed.is_none().then(|| state.waiting.len())
+        state.waiting.len()
     }
 
     /// The next job, which runs from now on.

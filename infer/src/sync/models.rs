@@ -1,6 +1,9 @@
-//! The condition variable of the models. There is no time in them: a deadline is something that may come in any order with the rest.
+//! What models need: how they are run, and their condition variable. There is no time in them: a deadline is something that may come in any order with the rest.
 
-use shuttle::sync::MutexGuard;
+use shuttle::{
+    scheduler::{PctScheduler, RandomScheduler},
+    sync::MutexGuard,
+};
 use std::{
     sync::{
         Arc, PoisonError,
@@ -26,9 +29,12 @@ impl Condvar {
         let alarm = Arc::new(Alarm::default());
         let (rings, condvar) = (alarm.clone(), self.0.clone());
         shuttle::thread::spawn(move || {
-            // Rung before the wait has begun, it would not be heard.
-            while !rings.heard.load(Ordering::SeqCst) {
+            // Again and again: rung before the wait has begun, it would not be heard.
+            loop {
                 shuttle::thread::yield_now();
+                if rings.heard.load(Ordering::SeqCst) {
+                    break;
+                }
                 rings.rung.store(true, Ordering::SeqCst);
                 condvar.notify_all();
             }
@@ -51,4 +57,17 @@ impl Condvar {
 struct Alarm {
     rung: AtomicBool,
     heard: AtomicBool,
+}
+
+/// Runs a model in many orders: at random, which tries deep ones, and by priorities that change seldom, which finds bugs that few changes of
+/// threads make ("probabilistic concurrency testing"). The seed is new each time; a failure prints the order, for `shuttle::replay`.
+pub(crate) fn check_models(model: fn()) {
+    const ORDERS: usize = 1_000;
+    let mut config = shuttle::Config::default();
+    // Messages are formatted on them.
+    config.stack_size = 256 << 10;
+    // What goes on for so long waits for something that does not come.
+    config.max_steps = shuttle::MaxSteps::FailAfter(50_000);
+    shuttle::Runner::new(RandomScheduler::new(ORDERS), config.clone()).run(model);
+    shuttle::Runner::new(PctScheduler::new(3, ORDERS), config).run(model);
 }
