@@ -38,8 +38,9 @@ pub enum ErrorKind {
     Library,
     /// A chat template could not be parsed or rendered. Use another template, or build the prompt by hand.
     Template,
-    /// A constraint cannot be compiled, or no text of the vocabulary meets it. The message says where; correct the schema, regular
-    /// expression or grammar. Nothing has been generated.
+    /// A constraint cannot be compiled, or no text of the vocabulary meets it: nothing has been generated. Or, of a draw: the text so far
+    /// does not keep to it, or it is too much to follow any further. The message says where; correct the schema, regular expression
+    /// or grammar.
     InvalidConstraint,
     /// As many requests are waiting as may. Try again later, or give the request to another engine.
     QueueFull,

@@ -80,6 +80,7 @@
 //! | feature | brings | default |
 //! |---|---|---|
 //! | `chat` | [`chat`](chat/index.html): chat templates, by `minijinja` | no |
+//! | `constraint` | what a [`Constraint`] asks is kept, by `llguidance` | no |
 //! | `half` | [`sampling`] reads logits of 16 bits: `f16` and `bf16` of the crate `half` | no |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabulary, model facts | no |
 //! | `state` | [`state`](state/index.html): the frame of saved sequences, for backends, with checksums by `crc-fast` and `twox-hash` | no |

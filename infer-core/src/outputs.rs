@@ -1,4 +1,4 @@
-use crate::Token;
+use crate::{Error, Token};
 
 /// A token drawn from a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +63,7 @@ pub struct Outputs<'s> {
     embeddings: Rows<'s>,
     scores: &'s [f32],
     score_ends: &'s [u32],
+    errors: &'s [(u32, Error)],
 }
 
 impl<'s> Outputs<'s> {
@@ -80,6 +81,7 @@ impl<'s> Outputs<'s> {
             embeddings: NO_ROWS,
             scores: &[],
             score_ends: &[],
+            errors: &[],
         }
     }
 
@@ -114,6 +116,13 @@ impl<'s> Outputs<'s> {
         self
     }
 
+    /// For backends: adds why no token was drawn for some entries, by their index.
+    #[must_use]
+    pub const fn with_errors(mut self, errors: &'s [(u32, Error)]) -> Self {
+        self.errors = errors;
+        self
+    }
+
     /// How many entries the pass had; 0 when there is nothing.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -138,6 +147,15 @@ impl<'s> Outputs<'s> {
     #[must_use]
     pub fn token(&self, entry: usize) -> Option<Token> {
         self.sampled(entry).first().map(|sampled| sampled.token)
+    }
+
+    /// Why no token was drawn for entry `entry`, where one was wanted: its [constraint](crate::Sampling::constraint) cannot be kept
+    /// any further. The pass is done and the sequence has grown, like all others; they are none the worse for it.
+    ///
+    /// It is an [`InvalidConstraint`](crate::ErrorKind::InvalidConstraint). The sequence can be cut, or given another sampling.
+    #[must_use]
+    pub fn error(&self, entry: usize) -> Option<&'s Error> {
+        self.errors.iter().find(|(index, _)| *index as usize == entry).map(|(_, error)| error)
     }
 
     /// The most probable tokens after entry `entry`, in the model's own distribution: the most probable first, of equals the one
@@ -213,6 +231,9 @@ mod tests {
         let scored = out.with_scores(&[0.0, -1.5, -0.5], &[0, 2, 3]);
         assert_eq!((scored.scores(0), scored.scores(1), scored.scores(2)), (&[][..], &[0.0, -1.5][..], &[-0.5][..]));
         assert!(out.scores(1).is_empty() && scored.scores(3).is_empty());
+        let failed = [(1, Error::invalid_input("why"))];
+        let failed = out.with_errors(&failed);
+        assert!(failed.error(0).is_none() && failed.error(1).is_some_and(|error| error.to_string() == "why"));
         assert!(Outputs::default().is_empty());
     }
 }

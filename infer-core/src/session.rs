@@ -103,10 +103,12 @@ pub trait Session {
     /// fed, so the same sampling, prompt and tokens give the same draws also after a fork, a restore or a rebuild.
     ///
     /// # Errors
-    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for parameters out of range or a token outside the vocabulary.
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for parameters out of range or a token outside the vocabulary. Those of
+    /// [`Constraint::compile`](crate::Constraint::compile): call that beforehand where this thread's time is dear.
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()>;
 
-    /// Runs one forward pass over the batch. Afterwards [`outputs`](Self::outputs) has what was wanted.
+    /// Runs one forward pass over the batch. Afterwards [`outputs`](Self::outputs) has what was wanted. A constraint that cannot be
+    /// kept any further is no error of the pass, but of [its entry](Outputs::error).
     ///
     /// # Errors
     /// Those of [`Slots::check`](crate::Slots::check) for a batch that is wrong;

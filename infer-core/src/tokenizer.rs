@@ -105,6 +105,10 @@ pub struct Vocab {
     flags: Vec<TokenFlags>,
     special: SpecialTokens,
     space_prefix: bool,
+    /// What was compiled for it; no part of what it is.
+    #[cfg(feature = "constraint")]
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) constraints: crate::constraint::cache::Cache,
 }
 
 impl Vocab {
@@ -127,6 +131,8 @@ impl Vocab {
             flags: Vec::new(),
             special,
             space_prefix: matches!(kind, VocabKind::Spm),
+            #[cfg(feature = "constraint")]
+            constraints: Default::default(),
         };
         for (piece, flags) in pieces {
             vocab.bytes.extend_from_slice(piece.as_ref());

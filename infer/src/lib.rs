@@ -57,6 +57,7 @@
 //! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
 //! | `llama-vulkan`, `llama-cuda`, `llama-metal` | no | `llama-load`, and programs may choose the library built for these GPUs: [`Library::Variant`] |
 //! | `chat` | yes | chat templates: [`chat`] |
+//! | `constraint` | no | texts that keep to a JSON schema, an expression or a grammar: [`Constraint`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabularies, facts of a model |
 //!
 //! They only add. With both kinds of llama.cpp the linked one is used, unless [`ModelSource::with_library`] says

@@ -1,7 +1,19 @@
+#[cfg(feature = "constraint")]
+pub(crate) mod cache;
+#[cfg(feature = "constraint")]
+pub(crate) mod compile;
+#[cfg(feature = "constraint")]
+mod gbnf;
+#[cfg(feature = "constraint")]
+pub(crate) mod guide;
+#[cfg(feature = "constraint")]
+mod schema;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
 
-use crate::{Error, Result, Vocab};
+#[cfg(not(feature = "constraint"))]
+use crate::Error;
+use crate::{Result, Vocab};
 use std::sync::Arc;
 
 /// What generated text must be: a JSON schema, a regular expression or a grammar, as data.
@@ -162,12 +174,31 @@ impl Constraint {
     /// kept, is too large, or that no text of the vocabulary meets. [`Unsupported`](crate::ErrorKind::Unsupported) without
     /// the feature `constraint`.
     pub fn compile(&self, vocab: &Arc<Vocab>) -> Result<()> {
-        let _ = vocab;
-        Err(unsupported())
+        #[cfg(feature = "constraint")]
+        return self.for_vocab(vocab).map(drop);
+        #[cfg(not(feature = "constraint"))]
+        {
+            let _ = vocab;
+            Err(unsupported())
+        }
+    }
+
+    #[cfg(feature = "constraint")]
+    pub(crate) fn for_vocab(&self, vocab: &Vocab) -> Result<Arc<compile::Compiled>> {
+        vocab.constraints.get(self, vocab)
+    }
+
+    /// What is compiled: without what only says how it is followed.
+    #[cfg(feature = "constraint")]
+    fn grammar_only(mut self) -> Self {
+        self.budget = None;
+        self.forced_tokens = true;
+        self
     }
 }
 
 /// What a build without the feature answers.
+#[cfg(not(feature = "constraint"))]
 pub(crate) fn unsupported() -> Error {
     Error::unsupported("this build has no constraints; build it with the feature `constraint`")
 }

@@ -6,6 +6,7 @@
 //!
 //! | step | what it does | source |
 //! |---|---|---|
+//! | [`constraint`](Sampling::constraint) | leaves the tokens that can follow | M. Moskal et al., *llguidance*, 2024 |
 //! | [`logit_bias`](Sampling::logit_bias) | is added | |
 //! | penalties | for tokens among the last [`penalty_window`](Sampling::penalty_window), *n* times: a positive logit is divided by [`repetition_penalty`](Sampling::repetition_penalty), another multiplied; *n* × [`frequency_penalty`](Sampling::frequency_penalty) + [`presence_penalty`](Sampling::presence_penalty) is subtracted | N. Keskar et al., *CTRL*, 2019, which only divides; OpenAI's API for the other two |
 //! | DRY | where the last *l* tokens stand once more within [`dry_window`](Sampling::dry_window), *l* at least [`dry_allowed_length`](Sampling::dry_allowed_length), the token that followed them then loses [`dry_multiplier`](Sampling::dry_multiplier) × [`dry_base`](Sampling::dry_base)^(*l* − allowed), *l* the largest for that token; *l* reaches back to the last of the [`dry_breakers`](Sampling::dry_breakers), and one that is a single token loses nothing | P. E. Weidmann (p-e-w), *DRY: A modern repetition penalty*, text-generation-webui #5677, 2024 |
@@ -36,6 +37,11 @@
 pub(crate) mod breakers;
 mod builders;
 mod chain;
+#[cfg(feature = "constraint")]
+mod constrained;
+#[cfg(not(feature = "constraint"))]
+#[path = "unconstrained.rs"]
+mod constrained;
 mod draw;
 mod dry;
 mod logit;
@@ -51,6 +57,7 @@ mod uniform;
 #[cfg(doc)]
 use crate::Sampling;
 
+pub use constrained::LookAhead;
 pub use logit::Logit;
 pub use sampler::Sampler;
 pub use uniform::uniform;

@@ -1,5 +1,6 @@
 use super::{
     Logit,
+    constrained::{Constrained, LookAhead},
     draw::{Peaked, Scratch},
     dry,
     penalties::Counts,
@@ -37,10 +38,11 @@ pub struct Sampler {
     prompt: usize,
     /// Up to which position the tokens are known.
     len: usize,
-    /// What stands in the sequence, from its beginning, where penalties or DRY look at it.
+    /// What stands in the sequence, from its beginning, where penalties, DRY or a constraint look at it.
     history: Option<Vec<Token>>,
     /// Where penalties are set.
     counts: Option<Counts>,
+    constrained: Option<Constrained>,
 }
 
 impl Sampler {
@@ -68,11 +70,10 @@ impl Sampler {
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter out of range ([`Sampling::validate`]) or a token
     /// of the prompt outside the vocabulary. Those of [`Constraint::compile`](crate::Constraint::compile).
     pub fn for_vocab(sampling: &Sampling, prompt: &[Token], vocab: &Arc<Vocab>) -> Result<Self> {
-        let sampler = Self::unconstrained(sampling, prompt, vocab.len())?;
-        match &sampling.constraint {
-            None => Ok(sampler),
-            Some(_) => Err(crate::constraint::unsupported()),
-        }
+        let mut sampler = Self::unconstrained(sampling, prompt, vocab.len())?;
+        sampler.constrained =
+            sampling.constraint.as_ref().map(|constraint| Constrained::new(constraint, vocab)).transpose()?;
+        Ok(sampler)
     }
 
     fn unconstrained(sampling: &Sampling, prompt: &[Token], vocab: usize) -> Result<Self> {
@@ -94,8 +95,9 @@ impl Sampler {
             vocab,
             prompt: prompt.len(),
             len: prompt.len(),
-            history: (sampling.has_penalties() || sampling.has_dry()).then(history),
+            history: (sampling.has_penalties() || sampling.has_dry() || sampling.constraint.is_some()).then(history),
             counts: sampling.has_penalties().then(|| Counts::new(sampling.penalty_window, room)),
+            constrained: None,
         })
     }
 
@@ -145,14 +147,17 @@ impl Sampler {
     }
 
     /// Draws the token for `position`, the position it would take, from the logits that the position before it gave, and
-    /// appends it to `out`.
+    /// appends it to `out`. Where a constraint leaves no choice after it, the tokens that follow are appended as well, without a
+    /// [`logprob`](Sampled::logprob): no logits were there to take it from.
     ///
     /// A logit of positive infinity takes all; of several the token with the lowest id is drawn.
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) for a row that is not as long as the vocabulary, or a position
     /// beyond the tokens [accepted](Self::accept). [`Runtime`](crate::ErrorKind::Runtime) for a logit that is not a
-    /// number, and where all are negative infinity or the bias forbids every token. `out` is then as it was.
+    /// number, and where all are negative infinity or the bias forbids every token.
+    /// [`InvalidConstraint`](crate::ErrorKind::InvalidConstraint) where the tokens accepted do not keep to the constraint, none of the
+    /// vocabulary can follow them, or finding that out is too much. `out` is then as it was.
     pub fn sample<L: Logit>(&mut self, logits: &[L], position: usize, out: &mut Vec<Sampled>) -> Result<()> {
         let sampled = Scratch::with(|Scratch { wide, adjusted, dry, pool }| {
             let row = self.row(logits, position, wide)?;
@@ -164,6 +169,10 @@ impl Sampler {
             Ok(Sampled::new(token, model.logprob(row[token.index()])))
         })?;
         out.push(sampled);
+        if let Self { constrained: Some(constrained), history: Some(history), prompt, .. } = self {
+            let text = history.get(*prompt..position).unwrap_or_default();
+            out.extend(constrained.forced(text, sampled.token).iter().map(|&token| Sampled::new(token, f32::NAN)));
+        }
         Ok(())
     }
 
@@ -215,6 +224,29 @@ impl Sampler {
         })
     }
 
+    /// The constraint's part of the draw that is to come once `tokens` are in the sequence, the first of them at position `at`: which
+    /// tokens it will allow. It can be found while the pass runs that feeds them, on another thread:
+    /// [`run`](LookAhead::run) it, and [`rejoin`](Self::rejoin) it before the draw. `None` where there is nothing to find.
+    ///
+    /// Nothing depends on it but when the work is done.
+    pub fn look_ahead(&mut self, at: usize, tokens: &[Token]) -> Option<LookAhead> {
+        let Self { constrained: Some(constrained), history: Some(history), prompt, len, .. } = self else {
+            return None;
+        };
+        if at > *len {
+            return None;
+        }
+        let new = &tokens[prompt.saturating_sub(at).min(tokens.len())..];
+        constrained.look_ahead(history.get(*prompt..at).unwrap_or_default(), new)
+    }
+
+    /// Takes back what [`look_ahead`](Self::look_ahead) gave. One of another sampler is dropped.
+    pub fn rejoin(&mut self, found: LookAhead) {
+        if let Some(constrained) = &mut self.constrained {
+            constrained.rejoin(found);
+        }
+    }
+
     fn chances(&self, position: usize) -> Chances {
         Chances::of(self.sampling.seed, position)
     }
@@ -247,15 +279,22 @@ impl Sampler {
         } else {
             adjusted.clear();
             adjusted.extend_from_slice(row);
+            self.constrain(position, adjusted)?;
             self.add_bias(adjusted);
             self.penalise(position, adjusted, dry);
-            let forbidden = || runtime("the logit bias forbids every token that the model does not".into());
+            let forbidden =
+                || runtime("the constraint or the logit bias forbids every token that the model does not".into());
             (&**adjusted, Peak::of(adjusted).ok_or_else(forbidden)?, None)
         };
         if self.sampling.is_greedy() || peak.logit == f32::INFINITY {
             return Ok(Choice::One(Token(peak.at as u32)));
         }
         Ok(Choice::Draw(Peaked { row, peak: peak.logit, sum }))
+    }
+
+    fn constrain(&mut self, position: usize, logits: &mut [f32]) -> Result<()> {
+        let Self { constrained: Some(constrained), history: Some(history), prompt, .. } = self else { return Ok(()) };
+        constrained.mask(history.get(*prompt..position).unwrap_or_default(), logits)
     }
 
     fn penalise(&mut self, position: usize, logits: &mut [f32], dry: &mut dry::Work) {

@@ -59,6 +59,7 @@ struct Found {
     hidden_rows: Vec<u32>,
     scores: Vec<f32>,
     score_ends: Vec<u32>,
+    errors: Vec<(u32, Error)>,
 }
 
 impl Scripted {
@@ -199,12 +200,17 @@ impl Scripted {
     fn draw(&mut self, batch: &Batch) -> Result<()> {
         let Self { samplers, found, limits, .. } = self;
         let mut rows = found.logits.chunks_exact(limits.vocab);
-        for entry in batch.entries() {
+        for (index, entry) in batch.entries().iter().enumerate() {
             let row = if matches!(entry.want(), Want::Token | Want::Logits) { rows.next() } else { None };
             if let Some(sampler) = &mut samplers[entry.slot() as usize] {
                 sampler.accept(entry.start(), batch.tokens(entry));
                 if let Some(row) = row {
-                    sampler.sample(row, entry.start() + entry.range().len(), &mut found.sampled)?;
+                    match sampler.sample(row, entry.start() + entry.range().len(), &mut found.sampled) {
+                        Err(error) if error.kind() == ErrorKind::InvalidConstraint => {
+                            found.errors.push((count(index), error));
+                        }
+                        drawn => drawn?,
+                    }
                     sampler.top(row, &mut found.top)?;
                 }
             }
@@ -360,6 +366,7 @@ impl Session for Scripted {
             .with_logits(Rows::new(&found.logits, self.limits.vocab, &found.logits_rows))
             .with_embeddings(Rows::new(&found.hidden, WIDTH, &found.hidden_rows))
             .with_scores(&found.scores, &found.score_ends)
+            .with_errors(&found.errors)
     }
 
     fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
@@ -400,6 +407,7 @@ impl Found {
         self.hidden_rows.clear();
         self.scores.clear();
         self.score_ends.clear();
+        self.errors.clear();
     }
 }
 

@@ -216,7 +216,11 @@ impl Session {
             } else if wants_row(entry) {
                 let (number, row) = place.expect("there is a row for each place");
                 if let Some(sampler) = &mut seat.sampler {
-                    sampler.sample(row, entry.start() + entry.range().len(), &mut self.results.sampled)?;
+                    match sampler.sample(row, entry.start() + entry.range().len(), &mut self.results.sampled) {
+                        // That of one entry, and no reason to take the others' pass back.
+                        Err(error) if error.kind() == ErrorKind::InvalidConstraint => self.results.fail_entry(error),
+                        drawn => drawn?,
+                    }
                     sampler.top(row, &mut self.results.top)?;
                 }
                 if entry.want() == Want::Logits {

@@ -1,6 +1,6 @@
 //! What a pass brought, kept between passes for its memory.
 
-use infer_core::{Outputs, Rows, Sampled};
+use infer_core::{Error, Outputs, Rows, Sampled};
 
 #[derive(Default)]
 pub(super) struct Results {
@@ -20,6 +20,8 @@ pub(super) struct Results {
     pub(super) scores: Vec<f32>,
     /// Entry → where its scores end.
     pub(super) score_ends: Vec<u32>,
+    /// Why no token was drawn for some entries.
+    errors: Vec<(u32, Error)>,
 }
 
 impl Results {
@@ -45,14 +47,20 @@ impl Results {
         self.hidden_rows.clear();
         self.scores.clear();
         self.score_ends.clear();
+        self.errors.clear();
+    }
+
+    /// No token was drawn for the entry that is next to [end](Self::end_entry).
+    pub(super) fn fail_entry(&mut self, error: Error) {
+        self.errors.push((number(self.ends.len()), error));
     }
 
     /// The tokens that were sampled or found most probable since the last entry are this one's, and so is a row of logits, if
     /// it is not [`Rows::NONE`].
     pub(super) fn end_entry(&mut self, logits: u32) {
         self.logits.push(logits);
-        self.ends.push(u32::try_from(self.sampled.len()).expect("an entry brings one token"));
-        self.top_ends.push(u32::try_from(self.top.len()).expect("a pass has fewer than 2^32 logits"));
+        self.ends.push(number(self.sampled.len()));
+        self.top_ends.push(number(self.top.len()));
     }
 
     /// A view of it, with the logits that the context holds.
@@ -65,5 +73,11 @@ impl Results {
             .with_logits(Rows::new(logits, vocab, &self.logits))
             .with_embeddings(Rows::new(&self.hidden, width, &self.hidden_rows))
             .with_scores(&self.scores, &self.score_ends)
+            .with_errors(&self.errors)
     }
+}
+
+/// A number of entries, or of what they bring: bounded for each, and few.
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("a pass brings fewer than 2^32 of anything")
 }
