@@ -13,6 +13,7 @@ use crate::door;
 use crate::error::{At, Error, Result};
 use crate::host::Host;
 use crate::pins::{LLAMA_SHIM, PROBE, llama_patches};
+use crate::programs;
 use crate::progress::Progress;
 use crate::toolchain::{self, Toolchain};
 use crate::tools::Generator;
@@ -37,18 +38,6 @@ const FLAGS: &[(&str, &str)] = &[
 
 /// How the door is put together, by number. Rust code is in no key: whoever changes what `door.rs` makes, raises this.
 const RECIPE: &str = "3";
-
-/// What is set otherwise where upstream's own programs are built.
-const PROGRAM_FLAGS: &[(&str, &str)] = &[
-    ("LLAMA_BUILD_COMMON", "ON"),
-    ("LLAMA_BUILD_TOOLS", "ON"),
-    ("LLAMA_BUILD_SERVER", "ON"),
-    // Its assets are not in the tree, and would be fetched.
-    ("LLAMA_USE_PREBUILT_UI", "OFF"),
-];
-
-/// Upstream's programs that we measure against and check with.
-pub const PROGRAMS: &[&str] = &["llama-bench", "llama-tokenize", "llama-cli", "llama-server"];
 
 /// For the compilers: nothing is exported by default, and no symbol is made unique over the whole process.
 const VISIBILITY: &[&str] = &["-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-gnu-unique"];
@@ -117,12 +106,7 @@ impl Recipe {
         for (name, text) in shim.iter().chain([&PROBE]) {
             door = door.contents(&format!("shim {name}"), text);
         }
-        let mut programs = KeyOf::default().value("archives", archives.short());
-        for (name, value) in PROGRAM_FLAGS {
-            programs = programs.value(&format!("cmake {name}"), value);
-        }
-        let programs = PROGRAMS.iter().fold(programs, |key, name| key.value("program", name)).key();
-        Keys { archives, door: door.key(), programs }
+        Keys { programs: programs::key(&archives), archives, door: door.key() }
     }
 
     /// Builds `product` of `tree` into `folder` by cmake, in a child of `host`.
@@ -132,7 +116,7 @@ impl Recipe {
     pub fn cmake(
         &self,
         host: &Host,
-        product: Product,
+        product: &Product,
         tree: &Path,
         with: &With<'_>,
         folder: &Path,
@@ -140,7 +124,7 @@ impl Recipe {
     ) -> Result<()> {
         let step = Step {
             work: Work::Cmake {
-                product,
+                product: product.clone(),
                 native: self.native,
                 generator: with.generator.name().to_owned(),
                 make: with.generator.program().to_owned(),
@@ -185,22 +169,13 @@ impl Recipe {
     }
 }
 
-/// What llama.cpp's cmake project is run for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a cmake project is run for.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Product {
     /// The library's archives, and the headers the shim is compiled against.
     Archives,
-    /// Upstream's own [`PROGRAMS`].
-    Programs,
-}
-
-impl Product {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Archives => "archives",
-            Self::Programs => "programs",
-        }
-    }
+    /// Upstream's own [programs], linked with the archives in this folder.
+    Programs(PathBuf),
 }
 
 /// What cmake is run with.
@@ -257,7 +232,10 @@ impl Step {
             self.commit.clone(),
         ];
         if let Work::Cmake { product, native, generator, make } = &self.work {
-            fields.extend([product.name().to_owned(), on(*native), generator.clone(), text(make)?]);
+            fields.extend([on(*native), generator.clone(), text(make)?]);
+            if let Product::Programs(archives) = product {
+                fields.push(text(archives)?);
+            }
         }
         Ok(fields.join(&SEPARATOR.to_string()).into())
     }
@@ -267,8 +245,8 @@ impl Step {
         let (&[from, folder, triple, is_host, variant, commit], rest) = fields.split_first_chunk()?;
         let work = match *rest {
             [] => Work::Door,
-            [product, native, generator, make] => Work::Cmake {
-                product: [Product::Archives, Product::Programs].into_iter().find(|known| known.name() == product)?,
+            [native, generator, make, ref over @ ..] if over.len() < 2 => Work::Cmake {
+                product: over.first().map_or(Product::Archives, |archives| Product::Programs(archives.into())),
                 native: native == "on",
                 generator: generator.to_owned(),
                 make: make.into(),
@@ -293,10 +271,10 @@ pub(crate) fn run(step: &OsStr) -> Result<()> {
     fs::create_dir_all(&scratch).at("create", &scratch)?;
     match &step.work {
         Work::Cmake { product, native, generator, make } => {
-            let mut config = configure(&step, &scratch, *native, generator, make);
+            let configure = |project: &Path| configure(&step, project, &scratch, *native, generator, make);
             match product {
-                Product::Archives => archives(&step, config.build_target("llama").build())?,
-                Product::Programs => programs(&step, &mut config)?,
+                Product::Archives => archives(&step, configure(&step.from).build_target("llama").build())?,
+                Product::Programs(archives) => programs::make(&step, archives, &scratch, configure)?,
             }
         }
         Work::Door => door::make(&step, &scratch)?,
@@ -304,8 +282,8 @@ pub(crate) fn run(step: &OsStr) -> Result<()> {
     fs::remove_dir_all(&scratch).at("remove", &scratch)
 }
 
-fn configure(step: &Step, scratch: &Path, native: bool, generator: &str, make: &Path) -> cmake::Config {
-    let mut config = cmake::Config::new(&step.from);
+fn configure(step: &Step, project: &Path, scratch: &Path, native: bool, generator: &str, make: &Path) -> cmake::Config {
+    let mut config = cmake::Config::new(project);
     config
         .target(&step.target.triple)
         .host(&Target::host().triple)
@@ -341,23 +319,6 @@ fn archives(step: &Step, out: PathBuf) -> Result<()> {
     }
     let licence = step.folder.join("LICENSE-llama.cpp");
     fs::copy(step.from.join("LICENSE"), &licence).map(drop).at("write", &licence)
-}
-
-fn programs(step: &Step, config: &mut cmake::Config) -> Result<()> {
-    for (name, value) in PROGRAM_FLAGS {
-        config.define(name, value);
-    }
-    // The crate names one target; what runs cmake's output takes the others.
-    config.build_target(PROGRAMS[0]);
-    for program in &PROGRAMS[1..] {
-        config.build_arg(program);
-    }
-    let built = config.build().join("build/bin");
-    for program in PROGRAMS {
-        let (from, to) = (built.join(program), step.folder.join(program));
-        fs::copy(&from, &to).at("write", &to)?;
-    }
-    Ok(())
 }
 
 /// Flags for both compilers, those they know. Paths are mapped away: the same source gives the same bytes wherever it lies.

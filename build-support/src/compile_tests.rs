@@ -90,7 +90,7 @@ fn a_key_names_no_path_and_no_rust_source() {
 #[test]
 fn the_child_is_told_what_the_parent_meant() {
     let cmake = |product| Work::Cmake { product, native: true, generator: "Ninja".into(), make: "/t/ninja".into() };
-    for work in [cmake(Product::Archives), cmake(Product::Programs), Work::Door] {
+    for work in [cmake(Product::Archives), cmake(Product::Programs("/an archive's".into())), Work::Door] {
         let step = Step {
             from: "/a tree/with spaces".into(),
             folder: "/b".into(),
@@ -101,7 +101,8 @@ fn the_child_is_told_what_the_parent_meant() {
         };
         assert_eq!(Step::from_os_str(&step.to_os_string().unwrap()), Some(step));
     }
-    for malformed in ["", "a\u{1f}b", "a\u{1f}b\u{1f}t\u{1f}on\u{1f}opencl\u{1f}c"] {
+    let long = ["a"; 11].join("\u{1f}");
+    for malformed in ["", "a\u{1f}b", "a\u{1f}b\u{1f}t\u{1f}on\u{1f}opencl\u{1f}c", &long] {
         assert_eq!(Step::from_os_str(OsStr::new(malformed)), None, "{malformed:?}");
     }
 }

@@ -36,6 +36,7 @@ pub mod gguf;
 mod host;
 pub mod llama;
 pub mod pins;
+pub mod programs;
 mod progress;
 #[cfg(feature = "fetch")]
 pub mod setup;

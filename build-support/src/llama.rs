@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, Installed};
 use crate::choose::{self, Found, Need, Refusal, Source, Target, Tree, Wanted};
-use crate::compile::{Keys, PROGRAMS, Product, Recipe, With};
+use crate::compile::{Keys, Product, Recipe, With};
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
 use crate::fixtures;
 use crate::host::Host;
 use crate::pins::Pin;
+use crate::programs::PROGRAMS;
 use crate::progress::Progress;
 use crate::toolchain::Toolchain;
 use crate::tools::Tools;
@@ -161,7 +162,7 @@ impl Llama {
     /// # Errors
     /// A tool is missing, or the build failed.
     pub fn build(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
-        self.archives(host, tree, progress)?;
+        self.archives(host, tree.path(), progress)?;
         self.door(host, progress)
     }
 
@@ -190,23 +191,25 @@ impl Llama {
         Ok(self.cache.build(PEERS, &self.keys()?.programs))
     }
 
-    /// Upstream's own [`PROGRAMS`], built from `tree` (a whole one) into the cache, unless they are there.
+    /// Upstream's own [`PROGRAMS`], built from `tree` (a whole one) and linked with the archives in the cache (made of it where they
+    /// are not there), unless they are there.
     ///
     /// # Errors
     /// A tool is missing, or the build failed.
     pub fn programs(&self, host: &Host, tree: &Path, progress: &mut dyn Progress) -> Result<Installed> {
+        let archives = self.archives(host, tree, progress)?.path;
         let what = format!("{} of llama.cpp", PROGRAMS.join(", "));
-        self.cmake(host, Product::Programs, tree, &self.programs_folder()?, &what, progress)
+        self.cmake(host, &Product::Programs(archives), tree, &self.programs_folder()?, &what, progress)
     }
 
-    fn archives(&self, host: &Host, tree: &Tree, progress: &mut dyn Progress) -> Result<Installed> {
-        self.cmake(host, Product::Archives, tree.path(), &self.archives_folder()?, "llama.cpp", progress)
+    fn archives(&self, host: &Host, tree: &Path, progress: &mut dyn Progress) -> Result<Installed> {
+        self.cmake(host, &Product::Archives, tree, &self.archives_folder()?, "llama.cpp", progress)
     }
 
     fn cmake(
         &self,
         host: &Host,
-        product: Product,
+        product: &Product,
         tree: &Path,
         folder: &Path,
         what: &str,
@@ -229,7 +232,7 @@ impl Llama {
             self.recipe.cmake(host, product, tree, &with, folder, progress)?;
             let made_of = match product {
                 Product::Archives => &keys.archives,
-                Product::Programs => &keys.programs,
+                Product::Programs(_) => &keys.programs,
             };
             fixtures::write(&folder.join("made-of.txt"), made_of.text())?;
             progress.finish(&format!("log {}", log.display()));

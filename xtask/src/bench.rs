@@ -1,26 +1,27 @@
 //! `cargo xtask bench`: the figures.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use build_support::cache::Cache;
-use build_support::choose::{Target, Variant, Wanted};
 use build_support::env::Env;
-use build_support::llama::Llama;
+use build_support::programs::program;
 use build_support::{Host, fixtures, tools};
 use clap::builder::PossibleValuesParser;
 
 use crate::Result;
+use crate::peers;
 use crate::setup::{self, Thing};
 use crate::workspace::{cargo, run as run_command};
 
 /// Every bench, by the name of its file in benches/.
-const ALL: &[&str] = &["greedy", "templates", "layers", "memory", "llama", "states", "draws", "embeddings", "soak"];
+const ALL: &[&str] =
+    &["greedy", "templates", "layers", "memory", "llama", "states", "draws", "embeddings", "soak"];
 
 /// Set up what is missing, measure, and compare with the bars. Progress and tables go to stderr, a line of JSON for each figure
 /// to stdout.
 ///
-/// The machine should have nothing else to do. Where `cargo xtask peers` was run, llama-bench follows, for information.
+/// The machine should have nothing else to do. The engine is measured beside llama.cpp's own server, which is built where it is not
+/// there (minutes). Where `cargo xtask peers` was run, llama-bench follows, for information.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only these; all of them by default.
@@ -29,6 +30,9 @@ pub(crate) struct Arguments {
     /// Seconds in place of minutes: fewer rounds, and timings are information only.
     #[arg(long)]
     quick: bool,
+    /// Only these parts of a bench that has parts: cargo xtask bench engine -- batch chat.
+    #[arg(last = true)]
+    parts: Vec<String>,
 }
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
@@ -44,10 +48,11 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
             eprintln!("  to compare with Jinja2: cargo xtask peers");
             continue;
         }
-        let mut bench = cargo(["bench", "--quiet", "--package", "infer-benches", "--bench", name]);
-        if arguments.quick {
-            bench.args(["--", "--quick"]);
+        if *name == "engine" {
+            peers::programs(host)?;
         }
+        let mut bench = cargo(["bench", "--quiet", "--package", "infer-benches", "--bench", name, "--"]);
+        bench.args(arguments.quick.then_some("--quick")).args(&arguments.parts);
         // The others are still worth knowing.
         if run_command(&mut bench).is_err() {
             missed.push(*name);
@@ -64,7 +69,7 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
 
 /// Upstream's own numbers, where its program was built: processes of their own, so not to be compared with a ratio.
 fn llama_bench() -> Result {
-    let Some(program) = peer("llama-bench")? else {
+    let Ok(program) = program("llama-bench") else {
         eprintln!("for llama-bench's own numbers: cargo xtask peers");
         return Ok(());
     };
@@ -79,12 +84,4 @@ fn llama_bench() -> Result {
 fn has_jinja2() -> Result<bool> {
     let env = Env::from_process();
     Ok(tools::jinja2(&env, &Cache::from_env(&env)?)?.is_some())
-}
-
-/// One of the programs that `cargo xtask peers` builds, if it was run.
-fn peer(name: &str) -> Result<Option<PathBuf>> {
-    let env = Env::from_process();
-    let wanted = Wanted { link: true, variant: Variant::Cpu };
-    let program = Llama::look(&env, wanted, Target::host(), None)?.programs_folder()?.join(name);
-    Ok(program.exists().then_some(program))
 }
