@@ -9,10 +9,13 @@
 #![deny(unsafe_code)]
 
 mod figure;
+pub mod growth;
+pub mod http;
 pub mod memory;
 #[allow(unsafe_code, reason = "it calls llama.cpp as a C program does, to be compared with")]
 pub mod raw;
 mod run;
+pub mod server;
 pub mod turns;
 
 pub use figure::{Bar, Figure, Verdict};

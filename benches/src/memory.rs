@@ -26,8 +26,20 @@ pub fn peak() -> io::Result<u64> {
     field("VmHWM")
 }
 
+/// The same of another process, while it lives.
+///
+/// # Errors
+/// As [`anonymous`]; or there is no such process.
+pub fn peak_of(process: u32) -> io::Result<u64> {
+    field_in(&format!("/proc/{process}/status"), "VmHWM")
+}
+
 fn field(name: &str) -> io::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+    field_in("/proc/self/status", name)
+}
+
+fn field_in(file: &str, name: &str) -> io::Result<u64> {
+    let status = std::fs::read_to_string(file)?;
     find(&status, name).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no {name} in the status")))
 }
 
@@ -59,5 +71,6 @@ mod tests {
         assert!(grown >= 60 << 20, "{grown} bytes");
         assert!(file_backed().unwrap() > 0);
         assert!(peak().unwrap() >= 60 << 20);
+        assert!(peak_of(std::process::id()).unwrap() >= 60 << 20 && peak_of(u32::MAX).is_err());
     }
 }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 #[derive(Debug)]
 pub struct Run {
     quick: bool,
+    /// The parts that were asked for; all of them where none was.
+    parts: Vec<String>,
     figures: Vec<Figure>,
 }
 
@@ -14,16 +16,30 @@ impl Run {
     /// # Panics
     /// At an argument it does not know.
     pub fn from_args() -> Self {
-        let mut quick = false;
+        Self::of_parts(&[])
+    }
+
+    /// Reads the command line of a bench that has parts: their names, for these alone, and `--quick`.
+    ///
+    /// # Panics
+    /// As [`from_args`](Self::from_args).
+    pub fn of_parts(names: &[&str]) -> Self {
+        let (mut quick, mut parts) = (false, Vec::new());
         for argument in std::env::args().skip(1) {
             match argument.as_str() {
                 "--quick" => quick = true,
                 // `cargo bench` adds it.
                 "--bench" => {}
-                other => panic!("unknown argument {other:?}; there is --quick"),
+                name if names.contains(&name) => parts.push(argument),
+                other => panic!("unknown argument {other:?}; there is {}", [&["--quick"], names].concat().join(", ")),
             }
         }
-        Self { quick, figures: Vec::new() }
+        Self { quick, parts, figures: Vec::new() }
+    }
+
+    /// Whether this part was asked for.
+    pub fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|name| name == part)
     }
 
     /// Whether this is a run of seconds.

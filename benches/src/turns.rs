@@ -63,6 +63,11 @@ impl<const N: usize> Times<N> {
         self.seconds[who].iter().sum::<f64>() / self.rounds() as f64
     }
 
+    /// The shortest of a contestant's steps, in seconds: what it takes where nothing else comes between.
+    pub fn best(&self, who: usize) -> f64 {
+        self.seconds[who].iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
     /// The median of a contestant's steps, in seconds: deaf to the odd step that something else delayed.
     pub fn median(&self, who: usize) -> f64 {
         let mut sorted = self.seconds[who].clone();
@@ -105,7 +110,7 @@ mod tests {
             let slow = if who == 0 && round == 3 { 9 } else { 1 };
             Duration::from_secs(slow * (who as u64 + 1))
         });
-        assert_eq!((times.mean(0), times.median(0)), (3.0, 1.0));
+        assert_eq!((times.mean(0), times.median(0), times.best(1)), (3.0, 1.0, 2.0));
         assert_eq!((times.mean(1), times.median(1), times.rounds()), (2.0, 2.0, 4));
         let joined = Times::joined([times.clone(), times]);
         assert_eq!((joined.mean(0), joined.rounds()), (3.0, 8));
