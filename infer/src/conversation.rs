@@ -1,4 +1,4 @@
-use infer_core::{Error, Model, Result, chat::Template};
+use infer_core::{Error, Model, Result, Vocab, chat::Template};
 
 /// The chat template that comes with a model, told the model's special tokens.
 ///
@@ -19,11 +19,16 @@ use infer_core::{Error, Model, Result, chat::Template};
 /// [`Unsupported`](crate::ErrorKind::Unsupported) when there is none in the file;
 /// [`Template`](crate::ErrorKind::Template) when it cannot be parsed.
 pub fn chat_template(model: &dyn Model) -> Result<Template> {
-    let Some(source) = &model.info().chat_template else {
+    template(model.info().chat_template.as_deref(), model.tokenizer().vocab())
+}
+
+/// The template with this source, told the special tokens of `vocab`.
+pub(crate) fn template(source: Option<&str>, vocab: &Vocab) -> Result<Template> {
+    let Some(source) = source else {
         return Err(Error::unsupported(
             "the model's file has no chat template; write the turns into the prompt by hand, or use a model that was tuned \
              for conversations",
         ));
     };
-    Ok(Template::new(source)?.with_vocab(model.tokenizer().vocab()))
+    Ok(Template::new(source)?.with_vocab(vocab))
 }

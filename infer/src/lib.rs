@@ -84,6 +84,7 @@ mod format;
 mod generator;
 mod inspect;
 mod piece;
+mod prompt;
 mod reader;
 mod request;
 mod source;

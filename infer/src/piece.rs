@@ -1,3 +1,5 @@
+#[cfg(feature = "chat")]
+use infer_core::chat::ToolCall;
 use infer_core::{Sampled, Token};
 use std::{fmt, time::Duration};
 
@@ -11,6 +13,13 @@ pub struct Piece {
     /// Text to append to what there is. It may be empty while a character is not whole yet or what came may be the
     /// beginning of a stop string, and hold the text of several tokens afterwards.
     pub text: String,
+    /// What the model thought before, where the answer's [format](crate::Request::answer_format) tells it from the text: to
+    /// append likewise.
+    #[cfg(feature = "chat")]
+    pub reasoning: String,
+    /// The functions the model wants called. A call comes when it is whole.
+    #[cfg(feature = "chat")]
+    pub tool_calls: Vec<ToolCall>,
     /// The tokens that were drawn, the one that ended the text included; none where only held-back text came out.
     pub tokens: Vec<Sampled>,
     /// One for each of [`tokens`](Self::tokens) where [`Sampling::logprobs`](crate::Sampling::logprobs) asks for some: the most
@@ -24,6 +33,10 @@ impl Piece {
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
+        #[cfg(feature = "chat")]
+        if !self.reasoning.is_empty() || !self.tool_calls.is_empty() {
+            return false;
+        }
         self.text.is_empty() && self.tokens.is_empty() && self.finish.is_none()
     }
 }
@@ -65,6 +78,9 @@ pub enum FinishReason {
     Cancelled,
     /// The [deadline](crate::Request::deadline) has passed.
     Deadline,
+    /// The model ended the text, and wants functions called: [`Piece::tool_calls`].
+    #[cfg(feature = "chat")]
+    ToolCalls,
 }
 
 impl FinishReason {
@@ -78,6 +94,8 @@ impl FinishReason {
             Self::ContextFull => "context_full",
             Self::Cancelled => "cancelled",
             Self::Deadline => "deadline",
+            #[cfg(feature = "chat")]
+            Self::ToolCalls => "tool_calls",
         }
     }
 }
@@ -122,6 +140,12 @@ impl Stats {
 pub struct Completion {
     /// The text, without the stop string that ended it.
     pub text: String,
+    /// What the model thought before, where the answer's [format](crate::Request::answer_format) tells it from the text.
+    #[cfg(feature = "chat")]
+    pub reasoning: String,
+    /// The functions the model wants called.
+    #[cfg(feature = "chat")]
+    pub tool_calls: Vec<ToolCall>,
     /// The tokens that were drawn.
     pub tokens: Vec<Sampled>,
     /// One for each of [`tokens`](Self::tokens) where [`Sampling::logprobs`](crate::Sampling::logprobs) asks for some: the most
@@ -139,6 +163,10 @@ pub struct Completion {
 #[derive(Default)]
 pub(crate) struct Collector {
     text: String,
+    #[cfg(feature = "chat")]
+    reasoning: String,
+    #[cfg(feature = "chat")]
+    tool_calls: Vec<ToolCall>,
     tokens: Vec<Sampled>,
     top: Vec<Vec<Sampled>>,
     finish: Option<Finish>,
@@ -147,6 +175,11 @@ pub(crate) struct Collector {
 impl Collector {
     pub(crate) fn push(&mut self, piece: Piece) {
         self.text.push_str(&piece.text);
+        #[cfg(feature = "chat")]
+        {
+            self.reasoning.push_str(&piece.reasoning);
+            self.tool_calls.extend(piece.tool_calls);
+        }
         self.tokens.extend(piece.tokens);
         self.top.extend(piece.top);
         self.finish = self.finish.take().or(piece.finish);
@@ -159,8 +192,18 @@ impl Collector {
 
     /// The whole; `None` while the last piece has not come.
     pub(crate) fn complete(self) -> Option<Completion> {
-        let Self { text, tokens, top, finish } = self;
-        let Finish { reason, stats, token_times } = finish?;
-        Some(Completion { text, tokens, top, finish: reason, stats, token_times })
+        let Finish { reason, stats, token_times } = self.finish?;
+        Some(Completion {
+            text: self.text,
+            #[cfg(feature = "chat")]
+            reasoning: self.reasoning,
+            #[cfg(feature = "chat")]
+            tool_calls: self.tool_calls,
+            tokens: self.tokens,
+            top: self.top,
+            finish: reason,
+            stats,
+            token_times,
+        })
     }
 }

@@ -1,5 +1,5 @@
 #[cfg(feature = "chat")]
-use infer_core::chat::Message;
+use infer_core::chat::{AnswerFormat, Message, RenderOptions, ToolChoice};
 use infer_core::{Sampling, Special, Token};
 use std::time::Instant;
 
@@ -41,6 +41,26 @@ pub struct Request {
     pub deadline: Option<Instant>,
     /// What happens where the context is full.
     pub overflow: Overflow,
+    /// What the chat template is told besides the messages, where the prompt is a conversation.
+    #[cfg(feature = "chat")]
+    pub render: RenderOptions,
+    /// The functions that the model may call: JSON text, a list of schemas in OpenAI's form ([`Tools::parse`]). The chat template
+    /// tells the model of them; where the prompt is no conversation, that was done by whoever wrote it.
+    ///
+    /// [`Tools::parse`]: infer_core::chat::Tools::parse
+    #[cfg(feature = "chat")]
+    pub tools: Option<String>,
+    /// Whether it calls them. [`Required`](ToolChoice::Required) and [`Named`](ToolChoice::Named) constrain the answer, so they need the
+    /// feature `constraint` and go with no other constraint.
+    #[cfg(feature = "chat")]
+    pub tool_choice: ToolChoice,
+    /// Whether an answer that must be a call may be several; on, unless turned off.
+    #[cfg(feature = "chat")]
+    pub parallel_tool_calls: bool,
+    /// How the answer is laid out: what of it is reasoning, and how calls look. `None` is what the model's chat template
+    /// says, where the prompt is a conversation or there are [`tools`](Self::tools), and else nothing but text.
+    #[cfg(feature = "chat")]
+    pub answer_format: Option<AnswerFormat>,
 }
 
 /// What happens where a text does not fit the context.
@@ -67,8 +87,8 @@ pub enum Prompt {
     Text(String, Special),
     /// Tokens, fed as they are.
     Tokens(Vec<Token>),
-    /// A conversation, rendered by the model's own chat template. For engines; by hand, [`chat_template`](crate::chat_template)
-    /// renders it.
+    /// A conversation, rendered by the model's own chat template. For engines, and generators that
+    /// [know the model](crate::Generator::for_model).
     #[cfg(feature = "chat")]
     Chat(Vec<Message>),
 }
@@ -112,6 +132,16 @@ impl Request {
             n: 1,
             deadline: None,
             overflow: Overflow::Stop,
+            #[cfg(feature = "chat")]
+            render: RenderOptions::new(),
+            #[cfg(feature = "chat")]
+            tools: None,
+            #[cfg(feature = "chat")]
+            tool_choice: ToolChoice::Auto,
+            #[cfg(feature = "chat")]
+            parallel_tool_calls: true,
+            #[cfg(feature = "chat")]
+            answer_format: None,
         }
     }
 
@@ -176,6 +206,57 @@ impl Request {
     #[must_use]
     pub fn with_overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
+        self
+    }
+
+    /// What the chat template is told besides the messages.
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn with_render_options(mut self, options: RenderOptions) -> Self {
+        self.render = options;
+        self
+    }
+
+    /// The functions that the model may call: JSON text, a list of schemas in OpenAI's form. It is read when the text begins.
+    ///
+    /// ```
+    /// use infer::{Request, chat::{Message, ToolChoice}};
+    ///
+    /// let request = Request::chat([Message::user("How late is it in Rome?")])
+    ///     .with_tools(
+    ///         r#"[{"type": "function", "function": {"name": "time", "description": "Tells the time in a city.",
+    ///             "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]"#,
+    ///     )
+    ///     .with_tool_choice(ToolChoice::Required);
+    /// ```
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn with_tools(mut self, json: impl Into<String>) -> Self {
+        self.tools = Some(json.into());
+        self
+    }
+
+    /// Whether the model calls tools.
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Whether an answer that must be a call may be several.
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn with_parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.parallel_tool_calls = parallel;
+        self
+    }
+
+    /// How the answer is laid out, where the model's chat template does not say so.
+    #[cfg(feature = "chat")]
+    #[must_use]
+    pub fn with_answer_format(mut self, format: AnswerFormat) -> Self {
+        self.answer_format = Some(format);
         self
     }
 }

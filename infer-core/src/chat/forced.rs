@@ -16,8 +16,8 @@ impl Tools {
     /// family, of functions that there are, with arguments that their schemas allow. `None` where nothing is demanded.
     ///
     /// With [`Required`](ToolChoice::Required) it is one call or, if `parallel`, more; with [`Named`](ToolChoice::Named) one of that
-    /// function. Where the format has reasoning, it may come first, and has no end but the token limit. `open` says that the prompt
-    /// has [opened it](super::Markers::opened_by). Markers that are control tokens in `vocab` must come as these tokens.
+    /// function. Where the format has reasoning, it may come first, and has no end but the token limit. Markers that are control tokens in
+    /// `vocab` must come as these tokens.
     ///
     /// At the top of a schema, arguments that it does not name are not written unless it says `additionalProperties`.
     ///
@@ -29,7 +29,6 @@ impl Tools {
         choice: &ToolChoice,
         parallel: bool,
         format: &AnswerFormat,
-        open: bool,
         vocab: &Vocab,
     ) -> Result<Option<Constraint>> {
         let (tools, parallel): (Vec<&Tool>, bool) = match choice {
@@ -50,7 +49,7 @@ impl Tools {
         let writer = Writer { family, control: control(format, vocab) };
         let mut grammar = String::new();
         writer.start(&mut grammar, parallel);
-        writer.reasoning(&mut grammar, format, open);
+        writer.reasoning(&mut grammar, format);
         writer.calls(&mut grammar, &tools);
         Ok(Some(Constraint::lark(grammar)))
     }
@@ -111,10 +110,10 @@ impl Writer<'_> {
     }
 
     /// `thought`, which may be empty.
-    fn reasoning(&self, out: &mut String, format: &AnswerFormat, open: bool) {
+    fn reasoning(&self, out: &mut String, format: &AnswerFormat) {
         let Some(markers) = &format.reasoning else { return line(out, format_args!("thought: \"\"")) };
         let (begin, end) = (markers.begin.trim(), markers.end.trim());
-        if open {
+        if format.reasoning_open {
             line(out, format_args!("thought: inside after"));
         } else {
             line(out, format_args!("thought: ({} inside after)?", self.text(begin)));

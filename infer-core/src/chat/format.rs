@@ -18,9 +18,8 @@ impl Markers {
         Self { begin: begin.into(), end: end.into() }
     }
 
-    /// Whether a prompt ends within such a part, because the template has opened it: the answer then begins inside.
-    #[must_use]
-    pub fn opened_by(&self, prompt: &str) -> bool {
+    /// Whether a prompt ends within such a part, since the template has opened it.
+    fn opened_by(&self, prompt: &str) -> bool {
         prompt.trim_end().ends_with(self.begin.trim())
     }
 }
@@ -208,13 +207,16 @@ impl ToolFormat {
 
 /// How a model's answers are laid out: which part is thought, which is a call, and which is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct AnswerFormat {
     /// How calls look; without it none is read.
     pub tools: Option<ToolFormat>,
     /// What stands around a model's reasoning; without it all is content.
     pub reasoning: Option<Markers>,
+    /// Whether the answer begins inside its reasoning, since the prompt ends with the marker. Of no effect without
+    /// [`reasoning`](Self::reasoning).
+    pub reasoning_open: bool,
 }
 
 /// What stands around reasoning, in the templates there are; the first whose end is in a template counts.
@@ -237,7 +239,11 @@ impl AnswerFormat {
     #[must_use]
     pub fn detect(template: &str) -> Self {
         let reasoning = REASONING.iter().find(|(_, end)| template.contains(end));
-        Self { tools: ToolFormat::detect(template), reasoning: reasoning.map(|&(begin, end)| Markers::new(begin, end)) }
+        Self {
+            tools: ToolFormat::detect(template),
+            reasoning: reasoning.map(|&(begin, end)| Markers::new(begin, end)),
+            reasoning_open: false,
+        }
     }
 
     /// Sets [`tools`](Self::tools).
@@ -252,6 +258,20 @@ impl AnswerFormat {
     pub fn with_reasoning(mut self, reasoning: impl Into<Option<Markers>>) -> Self {
         self.reasoning = reasoning.into();
         self
+    }
+
+    /// Sets [`reasoning_open`](Self::reasoning_open).
+    #[must_use]
+    pub fn with_reasoning_open(mut self, open: bool) -> Self {
+        self.reasoning_open = open;
+        self
+    }
+
+    /// Sets [`reasoning_open`](Self::reasoning_open) as this prompt leaves it.
+    #[must_use]
+    pub fn for_prompt(self, prompt: &str) -> Self {
+        let open = self.reasoning.as_ref().is_some_and(|markers| markers.opened_by(prompt));
+        self.with_reasoning_open(open)
     }
 
     /// Every marker there is, without the blanks around it. What a [`Detokenizer`](crate::Detokenizer) leaves out of a text, it

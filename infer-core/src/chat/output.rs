@@ -26,7 +26,7 @@ pub struct AnswerParts {
 /// what may be is held back; a call is given when it is whole. Blanks beside a marker belong to it.
 ///
 /// - **Reasoning** stands between its markers at the beginning of an answer, or after a call; further on they are text. Where
-///   the chat template has written the opening marker, the answer [begins inside](Self::with_reasoning_open).
+///   the chat template has written the opening marker, the answer [begins inside](AnswerFormat::reasoning_open).
 /// - **Calls** look as [`ToolFormat`](super::ToolFormat) says, before, between and after content. Of a marker of the end, a model
 ///   that ends its answer may leave out all or a part.
 /// - **What is no call after all** (not JSON, no name, arguments that are no object) loses nothing: it is content, with its
@@ -118,7 +118,7 @@ impl OutputParser {
         let mut parser = Self {
             pattern,
             reasoning,
-            begin_inside: false,
+            begin_inside: format.reasoning_open && format.reasoning.is_some(),
             held: String::new(),
             done: 0,
             state: State::Content,
@@ -127,15 +127,6 @@ impl OutputParser {
         };
         parser.reset();
         Ok(parser)
-    }
-
-    /// Whether the answer begins inside its reasoning, since the prompt ends with the marker
-    /// ([`Markers::opened_by`](super::Markers::opened_by)). Of no effect where the format has no reasoning.
-    #[must_use]
-    pub fn with_reasoning_open(mut self, open: bool) -> Self {
-        self.begin_inside = open && self.reasoning.is_some();
-        self.reset();
-        self
     }
 
     /// Takes the next piece of the answer; what is certain now is added to `out`.

@@ -17,9 +17,11 @@ const MAX_NAME: usize = 128;
 /// assert!(error.to_string().contains("tool 0"), "{error}");
 /// # Ok::<(), infer_core::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools {
     list: Vec<Tool>,
+    /// All of them in OpenAI's form.
+    json: String,
 }
 
 /// One function.
@@ -48,21 +50,31 @@ impl Tools {
         let value: &RawValue = serde_json::from_str(json).map_err(|error| invalid("`tools` is not JSON", error))?;
         let list: Vec<&RawValue> =
             serde_json::from_str(value.get()).map_err(|error| invalid("`tools` is not a list of functions", error))?;
-        let mut tools = Self { list: Vec::with_capacity(list.len()) };
+        let mut tools = Self { list: Vec::with_capacity(list.len()), json: "[".to_owned() };
         for (at, json) in list.into_iter().enumerate() {
-            let tool = Tool::parse(json.get()).map_err(|what| Error::invalid_input(format!("tool {at} {what}")))?;
+            tools.json.push_str(if at == 0 { "" } else { ", " });
+            let tool = Tool::parse(json.get(), &mut tools.json)
+                .map_err(|what| Error::invalid_input(format!("tool {at} {what}")))?;
             if let Some(same) = tools.names().position(|name| name == tool.name) {
                 let message = format!("tool {at} has the name of tool {same}, `{}`", tool.name);
                 return Err(Error::invalid_input(message));
             }
             tools.list.push(tool);
         }
+        tools.json.push(']');
         Ok(tools)
     }
 
     /// Their names, in the order they were given.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.list.iter().map(|tool| tool.name.as_str())
+    }
+
+    /// All of them in OpenAI's form, as chat templates expect them:
+    /// [`RenderOptions::with_tools`](super::RenderOptions::with_tools).
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.json
     }
 
     /// How many there are.
@@ -83,12 +95,18 @@ impl Tools {
 }
 
 impl Tool {
-    /// `Err` with what is wrong, as the predicate of a sentence.
-    fn parse(json: &str) -> std::result::Result<Self, String> {
+    /// Reads a function and writes it in OpenAI's form. `Err` with what is wrong, as the predicate of a sentence.
+    fn parse(json: &str, out: &mut String) -> std::result::Result<Self, String> {
         let object = object(json).ok_or("is not an object")?;
         let function = match object.get("function") {
-            Some(function) => self::object(function.get()).ok_or("has a `function` that is not an object")?,
-            None => object,
+            Some(function) => {
+                out.push_str(json);
+                self::object(function.get()).ok_or("has a `function` that is not an object")?
+            }
+            None => {
+                out.push_str(&format!("{{\"type\": \"function\", \"function\": {json}}}"));
+                object
+            }
         };
         let name = function.get("name").ok_or("has no `name`")?.get();
         let name: String = serde_json::from_str(name).map_err(|_| "has a `name` that is not a text")?;
@@ -127,7 +145,10 @@ mod tests {
         let parameters: Vec<_> = tools.iter().map(|tool| tool.parameters.as_deref()).collect();
         assert_eq!(tools.names().collect::<Vec<_>>(), ["a", "b-2"]);
         assert_eq!(parameters, [Some(r#"{"z": 1, "a": 1.50}"#), None], "a schema is kept as it was written");
-        assert!(Tools::parse("[]").unwrap().is_empty());
+        let wrapped = r#"{"type": "function", "function": {"name": "b-2", "description": "x", "parameters": null}}]"#;
+        assert!(tools.as_json().ends_with(wrapped), "{}", tools.as_json());
+        let none = Tools::parse("[]").unwrap();
+        assert!(none.is_empty() && none.as_json() == "[]");
     }
 
     #[test]

@@ -24,7 +24,7 @@ const CONTROL: [(Token, &str, TokenFlags); 4] = [
     (IM_END, "<|im_end|>", TokenFlags::END),
 ];
 
-const CHAT_TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
+pub(super) const CHAT_TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
      {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 /// The model of [`Scripted`] sessions: `Send + Sync`, cheap to clone.
@@ -51,7 +51,7 @@ impl ScriptedModel {
             width: super::session::WIDTH,
             heads: 1,
             kv_heads: 1,
-            chat_template: Some(CHAT_TEMPLATE.into()),
+            chat_template: Some(script.chat_template.clone()),
             ..ModelInfo::default()
         };
         Self { script, info: Arc::new(info), tokenizer, sessions: Arc::default() }

@@ -17,6 +17,7 @@ pub struct Script {
     pub(super) labels: Vec<String>,
     pub(super) faults: Vec<(u64, Fault)>,
     pub(super) hook: Option<Hook>,
+    pub(super) chat_template: String,
 }
 
 pub(super) type Hook = Arc<dyn Fn(&Step<'_>) -> Option<Fault> + Send + Sync>;
@@ -111,7 +112,15 @@ impl Script {
             labels: Vec::new(),
             faults: Vec::new(),
             hook: None,
+            chat_template: super::model::CHAT_TEMPLATE.to_owned(),
         }
+    }
+
+    /// The chat template of the model; without it, a plain one that knows no tools.
+    #[must_use]
+    pub fn with_chat_template(mut self, source: impl Into<String>) -> Self {
+        self.chat_template = source.into();
+        self
     }
 
     /// Positions a sequence can have, unless the session's options say otherwise.

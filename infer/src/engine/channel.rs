@@ -70,17 +70,22 @@ impl Part {
 
     /// A copy of what there is; the memory stays, for what comes.
     fn take(&mut self) -> Piece {
-        let Piece { index, text, tokens, top, finish } = &mut self.piece;
-        let piece = Piece {
-            index: *index,
-            text: text.clone(),
-            tokens: tokens.clone(),
-            top: mem::take(top),
-            finish: finish.take(),
+        let taken = Piece {
+            index: self.piece.index,
+            text: self.piece.text.clone(),
+            #[cfg(feature = "chat")]
+            reasoning: self.piece.reasoning.clone(),
+            #[cfg(feature = "chat")]
+            tool_calls: mem::take(&mut self.piece.tool_calls),
+            tokens: self.piece.tokens.clone(),
+            top: mem::take(&mut self.piece.top),
+            finish: self.piece.finish.take(),
         };
-        text.clear();
-        tokens.clear();
-        piece
+        self.piece.text.clear();
+        #[cfg(feature = "chat")]
+        self.piece.reasoning.clear();
+        self.piece.tokens.clear();
+        taken
     }
 }
 

@@ -4,9 +4,10 @@
 mod tests;
 
 use crate::{
-    Completion, Finish, FinishReason, Overflow, Piece, Prompt, Request, Stats, piece::Collector, reader::Reader,
+    Completion, Finish, FinishReason, Overflow, Piece, Request, Stats, piece::Collector, prompt::Prompter,
+    reader::Reader,
 };
-use infer_core::{Batch, Error, ErrorKind, OpenOptions, Result, Sequence, Session, Token, Tokenizer, Want};
+use infer_core::{Batch, Error, ErrorKind, Model, OpenOptions, Result, Sequence, Session, Token, Tokenizer, Want};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -31,7 +32,7 @@ use std::{
 /// # Ok::<(), infer::Error>(())
 /// ```
 pub struct Generator {
-    tokenizer: Arc<dyn Tokenizer>,
+    prompter: Prompter,
     sequence: Option<Sequence>,
     /// The prompt and what was drawn, fed or not. The sequence always holds a beginning of it, hence the one rule: feed
     /// `log[sequence.len()..]`.
@@ -45,7 +46,18 @@ impl Generator {
     /// A generator for sessions of the model that has this tokenizer; it opens its sequence when it first needs it.
     #[must_use]
     pub fn new(tokenizer: Arc<dyn Tokenizer>) -> Self {
-        Self { tokenizer, sequence: None, log: Vec::new(), adapter: None, batch: Batch::new() }
+        Self::with_prompter(Prompter::new(tokenizer))
+    }
+
+    /// A generator for sessions of this model, whose chat template it knows: it takes [conversations](Request::chat) and tools, and
+    /// tells reasoning and calls from the rest of an answer.
+    #[must_use]
+    pub fn for_model(model: &dyn Model) -> Self {
+        Self::with_prompter(Prompter::for_model(model.tokenizer(), model.info()))
+    }
+
+    fn with_prompter(prompter: Prompter) -> Self {
+        Self { prompter, sequence: None, log: Vec::new(), adapter: None, batch: Batch::new() }
     }
 
     /// The last prompt and every token drawn after it.
@@ -74,33 +86,21 @@ impl Generator {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) for an empty prompt, more than one completion, a token outside the vocabulary, an empty stop string,
-    /// sampling out of range or an adapter that is not there; [`ContextFull`](ErrorKind::ContextFull) for a prompt longer than the context;
+    /// sampling out of range, tools that are wrong or an adapter that is not there; [`ContextFull`](ErrorKind::ContextFull) for a prompt longer than the context;
     /// [`TooManySequences`](ErrorKind::TooManySequences); [`ForeignSequence`](ErrorKind::ForeignSequence) when the last
     /// text was made with another session: [`reset`](Self::reset) first; [`Unsupported`](ErrorKind::Unsupported) for what only an
-    /// engine does. The session is unharmed.
+    /// engine does, and for conversations and tools that the model's chat template does not know;
+    /// [`Template`](ErrorKind::Template) for a conversation it refuses. The session is unharmed.
     pub fn generate<'a>(&'a mut self, session: &'a mut dyn Session, request: &Request) -> Result<Pieces<'a>> {
         check_by_hand(request)?;
-        let mut encoded = Vec::new();
-        let prompt = match &request.prompt {
-            #[cfg(feature = "chat")]
-            Prompt::Chat(_) => {
-                return Err(Error::unsupported(
-                    "by hand a conversation is rendered first: with `chat_template`, then `Request::rendered`",
-                ));
-            }
-            Prompt::Tokens(tokens) => tokens,
-            Prompt::Text(text, special) => {
-                self.tokenizer.encode(text, *special, &mut encoded)?;
-                &encoded
-            }
-        };
+        let (request, prompt) = self.prompter.prepare(request.clone())?;
         let context = session.limits().context;
-        check_length(prompt, context)?;
+        check_length(&prompt, context)?;
         // The last token that is drawn need not be fed.
-        let reader = Reader::new(self.tokenizer.vocab(), request, context - prompt.len() + 1)?;
-        let reused_tokens = self.resume(session, prompt, request.adapter.as_deref())?;
+        let reader = Reader::new(self.prompter.tokenizer().vocab(), &request, context - prompt.len() + 1)?;
+        let reused_tokens = self.resume(session, &prompt, request.adapter.as_deref())?;
         let sequence = self.sequence.as_ref().expect("resume has opened it");
-        session.sample_with(sequence, &request.sampling, prompt)?;
+        session.sample_with(sequence, &request.sampling, &prompt)?;
         let stats = Stats { prompt_tokens: prompt.len(), reused_tokens, ..Stats::default() };
         let deadline = request.deadline;
         Ok(Pieces {
@@ -304,7 +304,7 @@ impl Pieces<'_> {
             self.generator.log.push(sampled.token);
             self.stats.generated_tokens += 1;
             piece.tokens.push(sampled);
-            end = self.reader.take(sampled.token, &mut piece.text)?;
+            end = self.reader.take(sampled.token, piece)?;
             if end.is_some() {
                 break;
             }
@@ -316,7 +316,7 @@ impl Pieces<'_> {
     }
 
     fn finish(&mut self, reason: FinishReason, piece: &mut Piece) {
-        self.reader.finish(reason, &mut piece.text);
+        let reason = self.reader.finish(reason, piece);
         self.state = State::Finished(reason);
         let times = std::mem::take(&mut self.token_times);
         piece.finish = Some(Finish::new(reason, self.stats, times));

@@ -1,5 +1,8 @@
 //! Everything here runs on the scripted session; what a real runtime does with a generator is in the command's tests.
 
+#[cfg(feature = "chat")]
+mod answers;
+
 use super::*;
 use infer_core::{
     AdapterSource, Model, Sampling, SessionOptions, Special, Tokenizer,

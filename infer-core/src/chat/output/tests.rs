@@ -228,10 +228,10 @@ fn reasoning() {
 #[test]
 fn an_answer_may_begin_inside_its_reasoning() {
     let markers = Markers::new("<think>\n", "\n</think>\n\n");
-    assert!(markers.opened_by("<|im_start|>assistant\n<think>\n"));
-    assert!(!markers.opened_by("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
     let format = AnswerFormat::new().with_reasoning(markers);
-    let mut parser = OutputParser::new(&format).unwrap().with_reasoning_open(true);
+    assert!(!format.clone().for_prompt("<|im_start|>assistant\n<think>\n\n</think>\n\n").reasoning_open);
+    let format = format.for_prompt("<|im_start|>assistant\n<think>\n");
+    let mut parser = OutputParser::new(&format).unwrap();
     for (text, content, thought) in [
         ("Hm.\n</think>\n\nYes.", "Yes.", "Hm."),
         ("<think>\nHm.</think>Yes.", "Yes.", "Hm."),
@@ -241,7 +241,7 @@ fn an_answer_may_begin_inside_its_reasoning() {
     ] {
         assert_eq!(parse_pieces(&mut parser, [text]), parts(content, thought, &[]), "{text:?}");
     }
-    let mut without = OutputParser::new(&AnswerFormat::new()).unwrap().with_reasoning_open(true);
+    let mut without = OutputParser::new(&AnswerFormat::new().with_reasoning_open(true)).unwrap();
     assert_eq!(parse_pieces(&mut without, ["Yes."]), parts("Yes.", "", &[]));
 }
 
@@ -297,7 +297,7 @@ proptest! {
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
         let text = words.concat();
-        let mut parser = OutputParser::new(&format(tools)).unwrap().with_reasoning_open(open);
+        let mut parser = OutputParser::new(&format(tools).with_reasoning_open(open)).unwrap();
         let whole = parse_pieces(&mut parser, [text.as_str()]);
         let mut at: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut.index(text.len() + 1))).collect();
         at.extend([0, text.len()]);
