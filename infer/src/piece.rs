@@ -1,3 +1,4 @@
+use crate::Timeline;
 #[cfg(feature = "chat")]
 use infer_core::chat::ToolCall;
 use infer_core::{Sampled, Token};
@@ -52,11 +53,19 @@ pub struct Finish {
     /// When each token came, since the request was made: the first is the time to first token, and the differences are the
     /// inter-token latencies.
     pub token_times: Vec<Duration>,
+    /// What an engine did for it, and when; nothing by hand.
+    pub timeline: Timeline,
 }
 
 impl Finish {
     pub(crate) fn new(reason: FinishReason, stats: Stats, token_times: Vec<Duration>) -> Self {
-        Self { reason, stats, token_times }
+        Self { reason, stats, token_times, timeline: Timeline::default() }
+    }
+
+    /// Adds what an engine did for it.
+    pub(crate) fn with_timeline(mut self, timeline: Timeline) -> Self {
+        self.timeline = timeline;
+        self
     }
 }
 
@@ -157,6 +166,8 @@ pub struct Completion {
     pub stats: Stats,
     /// When each token came, since the request was made.
     pub token_times: Vec<Duration>,
+    /// What an engine did for it, and when; nothing by hand.
+    pub timeline: Timeline,
 }
 
 /// Puts the pieces of one completion together.
@@ -192,7 +203,7 @@ impl Collector {
 
     /// The whole; `None` while the last piece has not come.
     pub(crate) fn complete(self) -> Option<Completion> {
-        let Finish { reason, stats, token_times } = self.finish?;
+        let Finish { reason, stats, token_times, timeline } = self.finish?;
         Some(Completion {
             text: self.text,
             #[cfg(feature = "chat")]
@@ -204,6 +215,7 @@ impl Collector {
             finish: reason,
             stats,
             token_times,
+            timeline,
         })
     }
 }

@@ -18,7 +18,7 @@ const RESERVE: usize = 256;
 /// A channel for a request of `n` completions.
 pub(crate) fn channel(n: usize) -> (Producer, Consumer) {
     let parts = (0..n).map(Part::new).collect();
-    let buffer = Buffer { parts, next: 0, live: n, error: None, over: false, waker: None };
+    let buffer = Buffer { parts, next: 0, live: n, error: None, over: false, waits: false, waker: None };
     let channel =
         Arc::new(Channel { buffer: Mutex::new(buffer), ready: Condvar::new(), wish: AtomicU8::new(Wish::Go as u8) });
     (Producer(channel.clone()), Consumer(channel))
@@ -51,6 +51,8 @@ struct Buffer {
     error: Option<Error>,
     /// All was read.
     over: bool,
+    /// A thread waits: to notify costs a call of the system, which nobody pays for a reader who is busy.
+    waits: bool,
     waker: Option<Waker>,
 }
 
@@ -148,8 +150,11 @@ impl Producer {
         let mut buffer = self.0.lock();
         change(&mut buffer);
         let waker = buffer.waker.take();
+        let waits = mem::take(&mut buffer.waits);
         drop(buffer);
-        self.0.ready.notify_one();
+        if waits {
+            self.0.ready.notify_one();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -179,7 +184,10 @@ impl Consumer {
         loop {
             match buffer.take() {
                 Poll::Ready(item) => return item,
-                Poll::Pending => buffer = self.0.ready.wait(buffer).unwrap_or_else(PoisonError::into_inner),
+                Poll::Pending => {
+                    buffer.waits = true;
+                    buffer = self.0.ready.wait(buffer).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
     }

@@ -2,4 +2,8 @@
 
 mod channel;
 mod job;
+mod scheduler;
 mod settings;
+mod shared;
+
+pub use scheduler::{EngineStats, Event, Happened, StepTimes, Timeline};

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Tokens of one step at most; `None` is what the session takes a pass.
     pub(crate) batch: Option<usize>,
     /// How long a step may take while texts are being generated: prompts that come meanwhile are cut into chunks that keep to it.
-    pub(crate) step_time: Duration,
+    /// `None` is three times what a step of those texts alone takes, as measured.
+    pub(crate) step_time: Option<Duration>,
     /// Cells that finished sequences may keep for prompts that begin as they do; 0 is no prefix cache.
     pub(crate) cache: usize,
 }

@@ -1,0 +1,179 @@
+//! What is wrong with a request is said before anything of it is computed, and of that request alone.
+
+use super::{
+    Scheduler,
+    text::{Call, Outlet, Text},
+    timeline::Happened,
+};
+use crate::{
+    Overflow, Request,
+    engine::job::{Job, ScoreJob},
+    reader::Reader,
+};
+use infer_core::{Error, ErrorKind, Limits, OpenOptions, Result, Token};
+use std::time::Instant;
+
+impl Scheduler {
+    /// Takes a request; what is wrong with it ends it at once.
+    pub(crate) fn push(&mut self, job: Job) {
+        let Job { id, request, prompt, made, out, place } = job;
+        let readers = self.check(&request, &prompt);
+        let span = tracing::debug_span!("request", id, prompt_tokens = prompt.len(), n = request.n);
+        let (adapter, readers) = match readers {
+            Ok(checked) => checked,
+            Err(error) => {
+                self.stats.failed += 1;
+                span.in_scope(|| tracing::debug!(%error, "request refused"));
+                out.fail(error);
+                return;
+            }
+        };
+        let (overflow, wants_top) = (request.overflow, request.sampling.logprobs > 0);
+        let out = Outlet::Stream(out);
+        let call = Call::new(id, made, request.deadline, overflow, wants_top, request.n, adapter, out, place, span);
+        let room = self.limits.context - prompt.len() + 1;
+        for (index, reader) in readers.into_iter().enumerate() {
+            let serial = self.next_serial();
+            self.queue(Text::generation(serial, call.clone(), index, prompt.clone(), &request, reader, room));
+        }
+    }
+
+    /// Takes tokens that are to be scored.
+    pub(crate) fn push_score(&mut self, job: ScoreJob) {
+        let ScoreJob { id, tokens, adapter, deadline, made, out, place } = job;
+        let adapter = match self.check_score(&tokens, adapter.as_deref()) {
+            Ok(adapter) => adapter,
+            Err(error) => {
+                self.stats.failed += 1;
+                out.answer(Err(error));
+                return;
+            }
+        };
+        let span = tracing::debug_span!("score", id, tokens = tokens.len());
+        let out = Outlet::Scores(Some(out).into());
+        let call = Call::new(id, made, deadline, Overflow::Stop, false, 1, adapter, out, place, span);
+        let text = Text::score(self.next_serial(), call, tokens);
+        self.queue(text);
+    }
+
+    fn queue(&mut self, mut text: Text) {
+        text.note(Instant::now(), Happened::Queued);
+        self.waiting.push_back(text);
+    }
+
+    fn next_serial(&mut self) -> u64 {
+        self.serials += 1;
+        self.serials
+    }
+
+    /// The number of its adapter, and a reader for each completion.
+    fn check(&mut self, request: &Request, prompt: &[Token]) -> Result<(u32, Vec<Reader>)> {
+        check_count(request.n, self.limits.sequences)?;
+        check_tokens(prompt, &self.limits)?;
+        request.sampling.validate(self.limits.vocab)?;
+        self.check_overflow(request, prompt)?;
+        let room = match request.overflow {
+            Overflow::Shift => usize::MAX,
+            // The last token that is drawn need not be fed.
+            _ => self.limits.context - prompt.len() + 1,
+        };
+        let readers = (0..request.n).map(|_| Reader::new(&self.vocab, request, room)).collect::<Result<_>>()?;
+        Ok((self.adapter(request.adapter.as_deref())?, readers))
+    }
+
+    fn check_overflow(&self, request: &Request, prompt: &[Token]) -> Result<()> {
+        let context = self.limits.context;
+        match (request.overflow, request.max_tokens) {
+            (Overflow::Error, Some(most)) if prompt.len().saturating_add(most) > context => {
+                let message = format!(
+                    "the prompt has {} tokens and {most} may follow, the context has {context}; ask for fewer, shorten the prompt, or make \
+                     the engine with more",
+                    prompt.len()
+                );
+                Err(Error::new(ErrorKind::ContextFull, message))
+            }
+            (Overflow::Shift, None) => Err(Error::invalid_input(
+                "a text that goes on where the context is full may never end; say with `max_tokens` how long it may be",
+            )),
+            (Overflow::Shift, _) if !self.capabilities.shift => Err(Error::unsupported(
+                "this model's positions cannot be moved, so a text cannot go on where the context is full",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_score(&mut self, tokens: &[Token], adapter: Option<&str>) -> Result<u32> {
+        if !self.capabilities.score {
+            return Err(Error::unsupported("this session does not score tokens"));
+        }
+        check_tokens(tokens, &self.limits)?;
+        self.adapter(adapter)
+    }
+
+    /// The number of an adapter, which the session must know.
+    fn adapter(&mut self, name: Option<&str>) -> Result<u32> {
+        let known = self.adapters.iter().position(|known| known.as_deref() == name);
+        let index = match (known, name, &mut self.session) {
+            (Some(index), ..) => index,
+            (None, Some(name), Some(session)) => {
+                match session.open(&OpenOptions::new().with_adapter(name)) {
+                    // It would have been refused for its name first.
+                    Err(error) if error.kind() == ErrorKind::TooManySequences => {}
+                    Err(error) => return Err(error),
+                    Ok(_probe) => {}
+                }
+                self.adapters.push(Some(name.to_owned()));
+                self.adapters.len() - 1
+            }
+            (None, name, _) => {
+                let message =
+                    format!("the session is lost, so whether there is an adapter {name:?} is not known; try again");
+                return Err(Error::new(ErrorKind::SessionLost, message));
+            }
+        };
+        Ok(u32::try_from(index).expect("sessions have fewer adapters"))
+    }
+}
+
+fn check_count(n: usize, sequences: usize) -> Result<()> {
+    if n == 0 {
+        return Err(Error::invalid_input("0 completions were asked for; ask for one at least"));
+    }
+    if n > sequences {
+        return Err(Error::invalid_input(format!(
+            "{n} completions were asked for, and there are {sequences} sequences; ask for fewer, or make the engine with more"
+        )));
+    }
+    Ok(())
+}
+
+fn check_tokens(prompt: &[Token], limits: &Limits) -> Result<()> {
+    let Limits { context, vocab, .. } = *limits;
+    if prompt.is_empty() {
+        return Err(Error::invalid_input("the prompt has no tokens; a model needs at least one to continue from"));
+    }
+    if let Some(at) = prompt.iter().position(|token| token.index() >= vocab) {
+        let token = prompt[at];
+        return Err(Error::invalid_input(format!(
+            "token {token} at {at} of the prompt is outside the vocabulary of {vocab}"
+        )));
+    }
+    if prompt.len() > context {
+        let message = format!(
+            "the prompt has {} tokens, the context {context}; shorten it, or make the engine with more",
+            prompt.len()
+        );
+        return Err(Error::new(ErrorKind::ContextFull, message));
+    }
+    Ok(())
+}
+
+/// A text has reached the end of the context that was not to.
+pub(super) fn context_full(text: &Text, limits: &Limits) -> Error {
+    let message = format!(
+        "the context of {} is full after a prompt of {} tokens and {} generated ones; ask for fewer tokens, or make the engine with more \
+         context",
+        limits.context, text.prompt, text.stats.generated_tokens
+    );
+    Error::new(ErrorKind::ContextFull, message)
+}
