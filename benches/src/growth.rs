@@ -78,8 +78,7 @@ impl Growth {
         let figures = [
             Figure::new(format!("{what}/anonymous"), bytes, "B").with_bar(Bar::AtMost(most)).with_note(of_memory),
             Figure::new(format!("{what}/files"), grown(after.files, before.files), "").with_bar(Bar::AtMost(0.0)),
-            Figure::new(format!("{what}/threads"), grown(after.threads, before.threads), "")
-                .with_bar(Bar::AtMost(0.0)),
+            Figure::new(format!("{what}/threads"), grown(after.threads, before.threads), "").with_bar(Bar::AtMost(0.0)),
             Figure::new(format!("{what}/mappings"), grown(after.mappings, before.mappings), "")
                 .with_bar(Bar::AtMost(MOST_MAPPINGS)),
         ];

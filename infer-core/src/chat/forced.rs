@@ -8,9 +8,6 @@ use super::{
 use crate::{Constraint, Error, Result, Token, Vocab};
 use std::fmt::Write;
 
-/// Arguments are written as models write JSON on one line.
-const WHITESPACE: &str = r#""x-guidance":{"whitespace_flexible":false,"item_separator":", ","key_separator":": "}"#;
-
 impl Tools {
     /// What an answer must be so that it is calls and nothing else, as this choice demands it: in the form of the model's
     /// family, of functions that there are, with arguments that their schemas allow. `None` where nothing is demanded.
@@ -23,6 +20,7 @@ impl Tools {
     ///
     /// # Errors
     /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where a call is demanded and there is no tool, or none of that name;
+    /// [`InvalidConstraint`](crate::ErrorKind::InvalidConstraint) for a schema that asks for what cannot be kept, saying where;
     /// [`Unsupported`](crate::ErrorKind::Unsupported) where the format does not say how calls look.
     pub fn constraint(
         &self,
@@ -50,7 +48,7 @@ impl Tools {
         let mut grammar = String::new();
         writer.start(&mut grammar, parallel);
         writer.reasoning(&mut grammar, format);
-        writer.calls(&mut grammar, &tools);
+        writer.calls(&mut grammar, &tools)?;
         Ok(Some(Constraint::lark(grammar)))
     }
 
@@ -126,17 +124,22 @@ impl Writer<'_> {
     }
 
     /// `call`, one of these, and the schema of each one's arguments.
-    fn calls(&self, out: &mut String, tools: &[&Tool]) {
+    fn calls(&self, out: &mut String, tools: &[&Tool]) -> Result<()> {
         let names: Vec<String> = (0..tools.len()).map(|at| format!("call-{at}")).collect();
         line(out, format_args!("call: {}", names.join(" | ")));
         for (at, tool) in tools.iter().enumerate() {
             let arguments = if tool.parameters.is_some() { format!("arguments-{at}") } else { "\"{}\"".to_owned() };
             line(out, format_args!("call-{at}: {}", self.call(&tool.name, &arguments)));
             if let Some(schema) = &tool.parameters {
-                line(out, format_args!("arguments-{at}: %json {}", closed(schema, tool.is_plain)));
+                let schema = prepared(&closed(schema, tool.is_plain)).map_err(|error| {
+                    let message = format!("the parameters of the tool `{}`: {error}", tool.name);
+                    Error::new(error.kind(), message)
+                })?;
+                line(out, format_args!("arguments-{at}: %json {schema}"));
             }
         }
         line(out, format_args!("id: /{}/", self.family.id_pattern));
+        Ok(())
     }
 
     fn call(&self, name: &str, arguments: &str) -> String {
@@ -181,13 +184,26 @@ impl Writer<'_> {
     }
 }
 
-/// A schema for exactly one object, which is a schema of its own: `$ref`s in it are to itself.
+/// A schema for exactly one object.
 fn closed(schema: &str, is_plain: bool) -> String {
     let inside = schema.trim_start().strip_prefix('{').unwrap_or(schema).trim_start();
     let comma = if inside.starts_with('}') { "" } else { "," };
     // Of two fields of one name the last counts: the schema's own.
     let others = if is_plain { ",\"additionalProperties\":false" } else { "" };
-    format!("{{\"type\":\"object\",{WHITESPACE}{others}{comma}{inside}")
+    format!("{{\"type\":\"object\"{others}{comma}{inside}")
+}
+
+/// A schema as a grammar takes it. It is one of its own there: `$ref`s in it are to itself.
+#[cfg(feature = "constraint")]
+fn prepared(schema: &str) -> Result<String> {
+    let schema = crate::constraint::schema::prepare(schema, crate::Whitespace::Spaced)?;
+    Ok(schema.to_string())
+}
+
+/// Nothing will read it: sampling says that constraints are not supported.
+#[cfg(not(feature = "constraint"))]
+fn prepared(schema: &str) -> Result<String> {
+    Ok(schema.to_owned())
 }
 
 /// A text as Lark has it, which is as JSON has it.

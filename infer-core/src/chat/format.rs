@@ -186,6 +186,9 @@ impl ToolFormat {
                 }
             }
         }
+        if self.id_pattern.contains('/') {
+            return invalid("the pattern of an id has a `/`, which ends a pattern in a grammar; no id has one");
+        }
         if self.section.as_ref().is_some_and(|section| section.begin.trim().is_empty()) {
             return invalid("a section begins with nothing; leave it out");
         }

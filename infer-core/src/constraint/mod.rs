@@ -7,7 +7,7 @@ mod gbnf;
 #[cfg(feature = "constraint")]
 pub(crate) mod guide;
 #[cfg(feature = "constraint")]
-mod schema;
+pub(crate) mod schema;
 #[cfg(all(test, feature = "testing"))]
 mod tests;
 

@@ -34,7 +34,7 @@ const NOTES: [&str; 11] = [
 const DEEPEST: usize = 2_000;
 
 /// The schema as it is to be compiled.
-pub(super) fn prepare(text: &str, whitespace: Whitespace) -> Result<Value> {
+pub(crate) fn prepare(text: &str, whitespace: Whitespace) -> Result<Value> {
     let mut root: Value = serde_json::from_str(text).map_err(|error| invalid(format!("not JSON: {error}")))?;
     // `true` is the schema of everything; as an object it has a place for the whitespace.
     if root == Value::Bool(true) {

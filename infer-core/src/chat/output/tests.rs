@@ -162,6 +162,7 @@ fn a_family_by_hand() {
     refused(ToolFormat::new("x", named(" ")).with_markers("<x>", ""));
     refused(ToolFormat::new("x", named(">")).with_bare(true));
     refused(ToolFormat::new("x", object()).with_markers("<x>", "").with_section("", "y"));
+    refused(ToolFormat::mistral().with_id_pattern("a/b"));
     let blank = AnswerFormat::new().with_reasoning(Markers::new("<think>", "\n"));
     assert_eq!(OutputParser::new(&blank).unwrap_err().kind(), crate::ErrorKind::InvalidInput);
 }
