@@ -154,7 +154,8 @@ typedef void (*infer_llama_fatal_callback)(const char * message);
 
 // Takes the next bytes of a state; false stops.
 typedef bool (*infer_llama_write_callback)(const uint8_t * bytes, size_t size, void * user_data);
-// Fills in the next bytes of a state; false stops.
+// Fills in the next bytes of a state; false stops. Of at most 8 bytes are the numbers that say what a state is, which are looked at at
+// once. What is longer are numbers that nobody looks at before the whole state was read, and that are cleared if it was not.
 typedef bool (*infer_llama_read_callback)(uint8_t * bytes, size_t size, void * user_data);
 
 typedef struct infer_llama_table {

@@ -314,6 +314,13 @@ static int32_t door_state_seq_read(struct llama_context * context, int32_t seq, 
                 read_part(part, io, seq, last);
             }
         } catch (...) {
+            // The part that failed has cleared itself. Those before it may have numbers that nobody has verified, and attention reads
+            // free cells too.
+            for (const Part & part : parts_of(*context)) {
+                if (part.attention != nullptr) {
+                    part.attention->state_clear(seq);
+                }
+            }
             context->get_memory()->seq_rm(seq, -1, -1);
             if (io.why().status != INFER_LLAMA_OK) {
                 throw io.why();

@@ -10,12 +10,16 @@
 //! | description | backend, [`Fingerprint`] and name of the model, shape of the session, name and [`Fingerprint`] of the adapter |
 //! | tokens | 4 each |
 //! | checksum | 8, of description and tokens |
-//! | payload | in chunks of 64 KiB, each with a checksum (8) of its own behind it |
+//! | payload | in chunks of at most 64 KiB, each with its length (4) before and a checksum (8) behind it |
 //!
 //! Numbers are little-endian. The first two checksums are XXH3 of 64 bits, the second seeded by the first. A chunk's is CRC-64/NVME of the
-//! description's checksum, the chunk's number and its bytes: it finds every change of up to 8 bytes in a row, and is computed
-//! nearly as fast as bytes are copied. So a chunk of another state, or in another place, is as wrong as a damaged one, and
-//! memory stays bounded however long a state is: [`Reader`] hands out nothing that was not verified, a chunk at a time.
+//! description's checksum, the chunk's number, its length and its bytes: it finds every change of up to 8 bytes in a row, and is computed
+//! faster than bytes are copied. So a chunk of another state, or in another place, is as wrong as a damaged one, and memory stays
+//! bounded however long a state is.
+//!
+//! Where chunks end is the writer's business: long pieces of a payload are chunks of their own, so that what is read back into as long a
+//! place goes there straight. What a reader interprets is verified before it is handed out ([`Reader::read_exact`]); mere numbers may be
+//! handed out before, if nobody looks at them until all was read ([`Reader::read_ahead`]).
 //!
 //! It protects against damage and mistakes, not against forgery: whoever can write a state can also compute its checksums. A
 //! backend must not let the bytes of a forged one do worse than compute nonsense.
@@ -38,15 +42,14 @@ const VERSION: u32 = 1;
 const PRELUDE: usize = 36;
 /// Bytes of a checksum.
 const SUM: usize = 8;
-/// Bytes of a payload that are verified at once: few enough to stay in a core's own cache between that and their copy.
+/// Bytes of a payload that are verified at once, at most.
 const CHUNK: usize = 64 * 1024;
-/// Bytes that are summed and handed on before more are touched: they are in the innermost cache still.
-const WRITE_STEP: usize = 2048;
-/// Bytes that are taken in and summed before more are. A page is copied in a way that shorter pieces are not: with half of it reading takes
-/// twice as long.
-const READ_STEP: usize = 4096;
-/// What is copied to the beginning of such a piece of a cache is copied faster.
-const LINE: usize = 64;
+/// Bytes that are summed and written, or read and summed, before more are touched: they stay in a core's innermost cache between the two.
+/// What has fewer is gathered into chunks.
+const STEP: usize = 4096;
+/// Memory is copied in pieces of so many bytes, which need no loop. In longer ones, copying takes up to twice as long where source and
+/// destination lie badly to each other.
+const PIECE: usize = 256;
 /// Bytes a description can have.
 const DESCRIPTION: usize = 64 * 1024;
 
@@ -54,12 +57,21 @@ fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
-/// The checksum of chunk `index`, before its bytes.
-fn chunk_sum(description: u64, index: u64) -> Digest {
+/// The checksum of chunk `index`, which has `len` bytes, before them.
+fn chunk_sum(description: u64, index: u64, len: u32) -> Digest {
     let mut sum = Digest::new(CrcAlgorithm::Crc64Nvme);
     sum.update(&description.to_le_bytes());
     sum.update(&index.to_le_bytes());
+    sum.update(&len.to_le_bytes());
     sum
+}
+
+/// Bytes of the next step: up to where a page of memory ends, so that steps and pieces begin where cache lines do.
+fn step(bytes: &[u8]) -> usize {
+    match bytes.as_ptr().align_offset(STEP) {
+        0 => STEP,
+        rest => rest,
+    }
 }
 
 fn damaged(what: &str) -> Error {

@@ -35,11 +35,24 @@ fn saved(step: usize) -> Vec<u8> {
 }
 
 fn restored(mut state: &[u8], step: usize) -> Result<(Header, Vec<u8>), Error> {
-    let mut reader = Reader::new(&mut state, 1000)?;
+    read(&mut state, step, |reader, piece| reader.read_exact(piece))
+}
+
+fn read_ahead(from: &mut dyn io::Read, step: usize) -> Result<(Header, Vec<u8>), Error> {
+    read(from, step, |reader, piece| reader.read_ahead(piece))
+}
+
+/// Reads a state, `step` bytes of its payload at a time.
+fn read(
+    from: &mut dyn io::Read,
+    step: usize,
+    mut next: impl FnMut(&mut Reader<'_>, &mut [u8]) -> Result<(), Error>,
+) -> Result<(Header, Vec<u8>), Error> {
+    let mut reader = Reader::new(from, 1000)?;
     let header = reader.header().clone();
     let mut payload = vec![0; PAYLOAD];
     for piece in payload.chunks_mut(step) {
-        reader.read_exact(piece)?;
+        next(&mut reader, piece)?;
     }
     reader.finish()?;
     Ok((header, payload))
@@ -52,37 +65,85 @@ fn assert_refused(state: &[u8], why: &str) {
     assert!(error.to_string().contains(why), "{error}, which does not say {why:?}");
 }
 
+/// Bytes of a chunk that is full: its length, 64 KiB, and a checksum.
+const CHUNK: usize = 4 + 65_536 + 8;
+
 /// Where the payload begins.
 fn start(state: &[u8]) -> usize {
-    state.len() - PAYLOAD - 3 * 8
+    state.len() - PAYLOAD - 3 * 12
 }
 
 #[test]
 fn what_goes_in_comes_out_however_it_is_cut() {
-    let state = saved(1000);
-    assert_eq!(state, saved(PAYLOAD));
-    for step in [1, 4096, 100_000, PAYLOAD] {
-        assert_eq!(restored(&state, step).unwrap(), (header(), payload()), "in steps of {step}");
+    for written in [1, 1000, 4095, 4096, 5001, PAYLOAD] {
+        let state = saved(written);
+        for step in [1, 8, 4096, 5000, 100_000, PAYLOAD] {
+            let case = format!("written in steps of {written}, read in steps of {step}");
+            assert_eq!(restored(&state, step).unwrap(), (header(), payload()), "{case}");
+            let ahead = read_ahead(&mut &state[..], step);
+            assert_eq!(ahead.unwrap(), (header(), payload()), "{case}, ahead");
+            let mut turn = 0;
+            let mixed = read(&mut &state[..], step, |reader, piece| {
+                turn += 1;
+                if turn % 3 == 0 { reader.read_exact(piece) } else { reader.read_ahead(piece) }
+            });
+            assert_eq!(mixed.unwrap(), (header(), payload()), "{case}, in turns");
+        }
     }
 }
 
 #[test]
 fn every_flipped_bit_is_found() {
     let state = saved(PAYLOAD);
-    let all = (0..start(&state)).chain((start(&state)..state.len()).step_by(4999)).chain(state.len() - 8..state.len());
+    let first = start(&state);
+    let around_chunks =
+        [first, first + CHUNK, first + 2 * CHUNK, state.len()].map(|at| at - 8..state.len().min(at + 4));
+    let all = (0..first).chain((first..state.len()).step_by(4999)).chain(around_chunks.into_iter().flatten());
     for at in all {
         let mut damaged = state.clone();
         damaged[at] ^= 1 << (at % 8);
         let error = restored(&damaged, PAYLOAD).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "byte {at}");
+        let error = read_ahead(&mut &damaged[..], 10_000).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "byte {at}, ahead");
     }
+}
+
+#[test]
+fn what_is_read_ahead_is_verified_before_what_is_not() {
+    let mut state = saved(PAYLOAD);
+    let last_of_first = start(&state) + CHUNK - 9;
+    state[last_of_first] ^= 1;
+    let reader = |state| Reader::new(state, 1000).unwrap();
+    let wrong = "the checksum of chunk 1 is wrong";
+    let mut bytes = &state[..];
+    assert!(reader(&mut bytes).read_exact(&mut [0; 4]).unwrap_err().to_string().contains(wrong));
+
+    let mut bytes = &state[..];
+    let mut ahead = reader(&mut bytes);
+    ahead.read_ahead(&mut [0; 65_535]).unwrap();
+    assert!(ahead.read_exact(&mut [0; 1]).unwrap_err().to_string().contains(wrong));
+
+    // Whoever does not stop there is not given it later either.
+    let mut bytes = &state[..];
+    let mut again = reader(&mut bytes);
+    let mut rest = vec![0; PAYLOAD - 65_536];
+    assert!(again.read_exact(&mut rest[..1]).is_err());
+    again.read_exact(&mut rest).unwrap();
+    assert_eq!(rest, payload()[65_536..]);
+
+    let mut bytes = &state[..];
+    let mut ahead = reader(&mut bytes);
+    assert!(ahead.read_ahead(&mut [0; 65_536]).unwrap_err().to_string().contains(wrong), "it is the last of its chunk");
 }
 
 #[test]
 fn what_is_cut_short_or_goes_on_is_refused() {
     let state = saved(PAYLOAD);
     let first = start(&state);
-    for len in [0, 7, 35, 36, 50, first - 1, first, first + 1, first + 65_536, first + 65_544, state.len() - 1] {
+    for len in
+        [0, 7, 35, 36, 50, first - 1, first, first + 1, first + 4, first + CHUNK - 8, first + CHUNK, state.len() - 1]
+    {
         assert_refused(&state[..len], "it ends early");
     }
     let mut reader = &state[..];
@@ -110,11 +171,11 @@ fn what_follows_a_state_is_anothers() {
 #[test]
 fn chunks_have_their_place() {
     let state = saved(PAYLOAD);
-    let (first, chunk) = (start(&state), 65_536 + 8);
+    let (first, chunk) = (start(&state), CHUNK);
     let mut swapped = state.clone();
     swapped[first..first + chunk].copy_from_slice(&state[first + chunk..first + 2 * chunk]);
     swapped[first + chunk..first + 2 * chunk].copy_from_slice(&state[first..first + chunk]);
-    assert_refused(&swapped, "the checksum of chunk 1 of 3 is wrong");
+    assert_refused(&swapped, "the checksum of chunk 1 is wrong");
 
     let mut other = Vec::new();
     let mut longer = header();
@@ -123,7 +184,7 @@ fn chunks_have_their_place() {
     writer.write(&payload()).unwrap();
     writer.finish().unwrap();
     let mixed = [&state[..first], &other[first..]].concat();
-    assert_refused(&mixed, "the checksum of chunk 1 of 3 is wrong");
+    assert_refused(&mixed, "the checksum of chunk 1 is wrong");
 }
 
 #[test]
@@ -222,6 +283,76 @@ fn a_writer_wants_what_was_announced() {
     assert!(writer.finish().unwrap_err().to_string().contains("150000 bytes shorter"));
     let mut writer = Writer::new(&mut out, &header()).unwrap();
     assert_eq!(writer.write(&vec![0; PAYLOAD + 1]).unwrap_err().kind(), ErrorKind::Runtime);
+}
+
+/// Takes and gives `most` bytes at once, in several slices or only in the first, and is interrupted each third time.
+struct Slow<T> {
+    inner: T,
+    most: usize,
+    vectored: bool,
+    calls: usize,
+}
+
+impl<T> Slow<T> {
+    fn call(&mut self) -> io::Result<usize> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(3) { Err(io::ErrorKind::Interrupted.into()) } else { Ok(self.most) }
+    }
+}
+
+impl<T: io::Write> io::Write for Slow<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let most = self.call()?.min(bytes.len());
+        self.inner.write(&bytes[..most])
+    }
+
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        let bytes =
+            if self.vectored { slices.iter().flat_map(|slice| slice.to_vec()).collect() } else { slices[0].to_vec() };
+        self.write(&bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<T: io::Read> io::Read for Slow<T> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let most = self.call()?.min(bytes.len());
+        self.inner.read(&mut bytes[..most])
+    }
+
+    fn read_vectored(&mut self, slices: &mut [io::IoSliceMut<'_>]) -> io::Result<usize> {
+        if !self.vectored {
+            return self.read(&mut slices[0]);
+        }
+        let most = self.call()?;
+        let mut read = 0;
+        for slice in slices {
+            let now = slice.len().min(most - read);
+            read += self.inner.read(&mut slice[..now])?;
+        }
+        Ok(read)
+    }
+}
+
+#[test]
+fn others_may_take_and_give_little_at_once() {
+    let state = saved(PAYLOAD);
+    for (most, vectored) in
+        [(1, false), (256, false), (5000, false), (256, true), (257, true), (3000, true), (9999, true)]
+    {
+        let case = format!("{most} bytes at once, vectored: {vectored}");
+        let mut to = Slow { inner: Vec::new(), most, vectored, calls: 0 };
+        let mut writer = Writer::new(&mut to, &header()).unwrap();
+        writer.write(&payload()).unwrap();
+        writer.finish().unwrap();
+        assert!(to.inner == state, "{case}");
+        let mut from = Slow { inner: &state[..], most, vectored, calls: 0 };
+        let ahead = read_ahead(&mut from, 70_000).unwrap();
+        assert_eq!(ahead, (header(), payload()), "{case}");
+    }
 }
 
 /// Fails after so many bytes.

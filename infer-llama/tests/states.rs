@@ -138,6 +138,36 @@ fn each_of_400_flipped_bytes_is_refused() {
     assert_near(&feed(&mut session, &again, &more), &feed(&mut session, &seq, &more), "after 400 refusals");
 }
 
+/// Attention reads free cells too, to no effect unless there is what is no number.
+#[test]
+fn what_is_refused_is_not_left_in_free_cells() {
+    for name in DECODERS {
+        let options = options().with_context(2048).with_layout(KvLayout::Unified);
+        let options = options.with_kv_type(KvType::F32).with_flash_attention(false);
+        let mut session = session(&model(name), &options);
+        let seq = open(&mut session);
+        // Of many chunks, so that there is something ahead of what is verified.
+        for seed in 0..3 {
+            feed(&mut session, &seq, &text(seed, 250));
+        }
+        let state = saved(&mut session, &seq);
+        let another = |session: &mut Session| {
+            let other = open(session);
+            feed(session, &other, &text(2, 3))
+        };
+        let before = another(&mut session);
+        for nth in 0..100 {
+            let at = 500 + nth * (state.len() - 508) / 99;
+            let mut damaged = state.clone();
+            damaged[at..at + 8].fill(0xFF);
+            if damaged != state {
+                assert_eq!(restored(&mut session, &damaged).unwrap_err().kind(), ErrorKind::InvalidInput);
+                assert_near(&another(&mut session), &before, &format!("{name}, byte {at}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_state_that_is_cut_short_is_refused() {
     let (mut session, _seq, state) = some_state(&model("tiny-llama"), &text(1, 60));

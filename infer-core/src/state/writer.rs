@@ -1,24 +1,25 @@
-use super::{CHUNK, DESCRIPTION, Header, MAGIC, PRELUDE, VERSION, WRITE_STEP, checksum, chunk_sum};
+use super::{CHUNK, DESCRIPTION, Header, MAGIC, PIECE, PRELUDE, STEP, VERSION, checksum, chunk_sum, step};
 use crate::{Error, ErrorKind, Result};
-use crc_fast::Digest;
 use std::{
-    fmt,
-    io::{self, Write},
+    array, fmt,
+    io::{self, IoSlice, Write},
+    mem,
 };
 
-/// Writes a saved state: the header at once, then the payload piece by piece. Nothing is kept or copied.
+/// Writes a saved state: the header at once, then the payload piece by piece. A long piece goes on as it is; short ones are gathered, a
+/// chunk of them at most.
 pub struct Writer<'w> {
     to: &'w mut dyn Write,
-    /// Of the present chunk.
-    sum: Digest,
     /// The checksum of the description.
     description: u64,
-    /// Chunks that are complete.
+    /// Chunks that were written.
     chunks: u64,
-    /// Bytes the present chunk still takes.
-    room: usize,
+    /// Short pieces that wait for more: less than a chunk.
+    gathered: Vec<u8>,
     /// Bytes of the payload to come.
     left: u64,
+    /// Whether several slices are taken at once, as far as is known.
+    vectored: bool,
 }
 
 impl<'w> Writer<'w> {
@@ -45,28 +46,25 @@ impl<'w> Writer<'w> {
         let description = checksum(sum, &body);
         body.extend(description.to_le_bytes());
         to.write_all(&prelude).and_then(|()| to.write_all(&body)).map_err(not_written)?;
-        let sum = chunk_sum(description, 0);
-        Ok(Self { to, sum, description, chunks: 0, room: CHUNK, left: header.payload })
+        Ok(Self { to, description, chunks: 0, gathered: Vec::new(), left: header.payload, vectored: true })
     }
 
     /// Writes the next bytes of the payload.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); [`Runtime`](ErrorKind::Runtime) for more bytes than the header says.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let rest = self.left.checked_sub(bytes.len() as u64);
         self.left = rest.ok_or_else(|| Error::new(ErrorKind::Runtime, "a state is longer than the runtime said"))?;
-        while !bytes.is_empty() {
-            let (step, more) = bytes.split_at(bytes.len().min(self.room).min(WRITE_STEP));
-            self.sum.update(step);
-            self.to.write_all(step).map_err(not_written)?;
-            bytes = more;
-            self.room -= step.len();
-            if self.room == 0 {
-                self.end_chunk()?;
-            }
+        let long = bytes.len() >= STEP;
+        if long || self.gathered.len() + bytes.len() > CHUNK {
+            self.end_gathered()?;
         }
-        Ok(())
+        if !long {
+            self.gathered.extend_from_slice(bytes);
+            return Ok(());
+        }
+        bytes.chunks(CHUNK).try_for_each(|chunk| self.chunk(chunk)).map_err(not_written)
     }
 
     /// Ends the state, and flushes what it was written to.
@@ -78,18 +76,47 @@ impl<'w> Writer<'w> {
             let message = format!("a state is {} bytes shorter than the runtime said", self.left);
             return Err(Error::new(ErrorKind::Runtime, message));
         }
-        if self.room < CHUNK {
-            self.end_chunk()?;
-        }
+        self.end_gathered()?;
         self.to.flush().map_err(not_written)
     }
 
-    fn end_chunk(&mut self) -> Result<()> {
-        self.to.write_all(&self.sum.finalize().to_le_bytes()).map_err(not_written)?;
-        self.chunks += 1;
-        self.room = CHUNK;
-        self.sum = chunk_sum(self.description, self.chunks);
+    fn end_gathered(&mut self) -> Result<()> {
+        let mut gathered = mem::take(&mut self.gathered);
+        if !gathered.is_empty() {
+            self.chunk(&gathered).map_err(not_written)?;
+        }
+        gathered.clear();
+        self.gathered = gathered;
         Ok(())
+    }
+
+    fn chunk(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let len = bytes.len() as u32;
+        let mut sum = chunk_sum(self.description, self.chunks, len);
+        self.to.write_all(&len.to_le_bytes())?;
+        while !bytes.is_empty() {
+            let (step, more) = bytes.split_at(step(bytes).min(bytes.len()));
+            sum.update(step);
+            self.put(step)?;
+            bytes = more;
+        }
+        self.chunks += 1;
+        self.to.write_all(&sum.finalize().to_le_bytes())
+    }
+
+    /// Writes what was summed just now.
+    fn put(&mut self, step: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        if self.vectored && step.len() > PIECE {
+            let mut pieces = step.chunks(PIECE);
+            let slices: [_; STEP / PIECE] = array::from_fn(|_| IoSlice::new(pieces.next().unwrap_or_default()));
+            done = match self.to.write_vectored(&slices[..step.len().div_ceil(PIECE)]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+                taken => taken?,
+            };
+            self.vectored = done != PIECE;
+        }
+        self.to.write_all(&step[done..])
     }
 }
 

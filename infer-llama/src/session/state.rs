@@ -13,6 +13,8 @@ use std::{
 
 /// Bytes that are written before it is looked at the interrupt again.
 const PIECE: usize = 1 << 20;
+/// Bytes of the longest number in a state that the library looks at while it reads, as the door says.
+const NUMBER: usize = size_of::<u64>();
 
 impl Session {
     /// All of [`infer_core::Session::save`].
@@ -59,9 +61,13 @@ impl Session {
         self.check_room(tokens.len())?;
         let stop = self.stop.clone();
         let mut refused = false;
-        // Numbers go straight into cells that nobody looks at before all of them were verified, and that are given up if they are not.
+        // What the library looks at is verified before: counts, positions, sizes, each a number on its own. Keys and values go straight into
+        // cells that nobody looks at before all of them were verified, and that are given up, and cleared, if they are not.
         let read = self.context.read_state(slot, tokens.len(), &mut |into| {
-            let read = check_stop(&stop, "restored").and_then(|()| reader.read_exact(into));
+            let read = check_stop(&stop, "restored").and_then(|()| match into.len() {
+                ..=NUMBER => reader.read_exact(into),
+                _ => reader.read_ahead(into),
+            });
             refused = read.is_err();
             read
         });

@@ -10,6 +10,8 @@ use crate::llama::bindings::{infer_llama_error, infer_llama_read_callback, infer
 
 /// Bytes that are given at once.
 const PIECE: usize = 100;
+/// Bytes that are asked for at once: all are looked at.
+const NUMBER: usize = 4;
 
 impl Context {
     fn check_tree(&self) -> Outcome {
@@ -22,6 +24,7 @@ impl Context {
     /// Takes a state, which must end at `last`. What is there after a failure is the caller's business.
     fn take_state(&mut self, sequence: usize, last: i32, mut take: impl FnMut(&mut [u8]) -> bool) -> Outcome<u64> {
         let stopped = || Failure::failed("whoever gives the state has stopped");
+        let mut take = |bytes: &mut [u8]| bytes.chunks_mut(NUMBER).all(&mut take);
         let mut bytes = vec![0; HEAD_BYTES];
         if !take(&mut bytes) {
             return Err(stopped());
