@@ -96,7 +96,9 @@ pub use backends::*;
 #[cfg(feature = "chat")]
 pub use conversation::chat_template;
 pub use device::{Device, Installed, devices, installed};
-pub use engine::{EngineStats, Event, Happened, StepTimes, Timeline};
+pub use engine::{
+    Answer, Blocking, Engine, EngineBuilder, EngineStats, Event, Generation, Happened, StepTimes, Timeline, WhenFull,
+};
 pub use generator::{Generator, Pieces};
 pub use infer_core::*;
 pub use inspect::{Inspection, inspect};

@@ -93,6 +93,31 @@ pub enum Prompt {
     Chat(Vec<Message>),
 }
 
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+/// With the tokens that the model wants before a text.
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::Text(text, Special::ADD)
+    }
+}
+
+impl From<Vec<Token>> for Prompt {
+    fn from(tokens: Vec<Token>) -> Self {
+        Self::Tokens(tokens)
+    }
+}
+
+impl From<&[Token]> for Prompt {
+    fn from(tokens: &[Token]) -> Self {
+        Self::Tokens(tokens.to_vec())
+    }
+}
+
 impl Request {
     /// Continues a text, with the tokens that the model wants before one. Names of control tokens in it are text.
     #[must_use]
@@ -120,7 +145,7 @@ impl Request {
         Self::new(Prompt::Chat(messages.into()))
     }
 
-    fn new(prompt: Prompt) -> Self {
+    pub(crate) fn new(prompt: Prompt) -> Self {
         Self {
             prompt,
             sampling: Sampling::default(),

@@ -61,6 +61,36 @@ pub enum Library {
     Variant(Variant),
 }
 
+impl From<&Path> for ModelSource {
+    fn from(path: &Path) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<PathBuf> for ModelSource {
+    fn from(path: PathBuf) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<&PathBuf> for ModelSource {
+    fn from(path: &PathBuf) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<&str> for ModelSource {
+    fn from(path: &str) -> Self {
+        Self::new(path)
+    }
+}
+
+impl From<String> for ModelSource {
+    fn from(path: String) -> Self {
+        Self::new(path)
+    }
+}
+
 impl ModelSource {
     /// The model in this file, everything else by default.
     #[must_use]

@@ -1,12 +1,17 @@
 //! What lies between the engine and the reader of one request: pieces add up until they are taken, so that a slow reader gets
 //! more tokens a piece, costs memory only for what was generated for it, and stalls nobody.
 
-use crate::{Finish, Piece};
+use super::live::Live;
+use crate::{
+    Finish, Piece,
+    sync::{Condvar, Mutex},
+    worker::catch,
+};
 use infer_core::{Error, ErrorKind, Result};
 use std::{
     mem,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -21,7 +26,7 @@ pub(crate) fn channel(n: usize) -> (Producer, Consumer) {
     let buffer = Buffer { parts, next: 0, live: n, error: None, over: false, waits: false, waker: None };
     let channel =
         Arc::new(Channel { buffer: Mutex::new(buffer), ready: Condvar::new(), wish: AtomicU8::new(Wish::Go as u8) });
-    (Producer(channel.clone()), Consumer(channel))
+    (Producer { channel: channel.clone(), live: None }, Consumer(channel))
 }
 
 /// What the reader wants to become of the request.
@@ -92,11 +97,6 @@ impl Part {
 }
 
 impl Channel {
-    fn lock(&self) -> MutexGuard<'_, Buffer> {
-        // What is done under the lock leaves nothing half-done that a reader could see.
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wish(&self) -> Wish {
         match self.wish.load(Ordering::Acquire) {
             wish if wish == Wish::Go as u8 => Wish::Go,
@@ -107,11 +107,23 @@ impl Channel {
 }
 
 /// The engine's end. Dropped before all completions have ended, it ends the stream with an error: no reader waits for ever.
-pub(crate) struct Producer(Arc<Channel>);
+pub(crate) struct Producer {
+    channel: Arc<Channel>,
+    /// Counts the request among those that have not ended; given up when its reader has been told how it did.
+    live: Option<Live>,
+}
 
 impl Producer {
+    /// Of a request that is waited for when the engine is drained.
+    pub(crate) fn with_live(self, live: Live) -> Self {
+        // `self` has a destructor, so its parts cannot be moved out of it.
+        let mut producer = self;
+        producer.live = Some(live);
+        producer
+    }
+
     pub(crate) fn wish(&self) -> Wish {
-        self.0.wish()
+        self.channel.wish()
     }
 
     /// Adds to what completion `index` has brought since it was last read.
@@ -147,16 +159,17 @@ impl Producer {
     }
 
     fn change(&self, change: impl FnOnce(&mut Buffer)) {
-        let mut buffer = self.0.lock();
+        let mut buffer = self.channel.buffer.lock();
         change(&mut buffer);
         let waker = buffer.waker.take();
         let waits = mem::take(&mut buffer.waits);
         drop(buffer);
         if waits {
-            self.0.ready.notify_one();
+            self.channel.ready.notify_one();
         }
         if let Some(waker) = waker {
-            waker.wake();
+            // It is the reader's own: whatever it does, also panicking, is no business of other requests. The panic hook has said it.
+            let _ = catch(move || waker.wake());
         }
     }
 }
@@ -180,24 +193,31 @@ impl Consumer {
 
     /// What there is; waits until there is something. `None` when all was read.
     pub(crate) fn wait(&self) -> Option<Result<Piece>> {
-        let mut buffer = self.0.lock();
+        let mut buffer = self.0.buffer.lock();
         loop {
             match buffer.take() {
                 Poll::Ready(item) => return item,
                 Poll::Pending => {
                     buffer.waits = true;
-                    buffer = self.0.ready.wait(buffer).unwrap_or_else(PoisonError::into_inner);
+                    buffer = self.0.ready.wait(buffer);
                 }
             }
         }
     }
 
+    /// What there is, if there is something.
+    pub(crate) fn look(&self) -> Poll<Option<Result<Piece>>> {
+        self.0.buffer.lock().take()
+    }
+
     pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Piece>>> {
-        let mut buffer = self.0.lock();
+        // Cloned, and the one before dropped, while nothing is locked: both may run anything.
+        let waker = context.waker().clone();
+        let mut buffer = self.0.buffer.lock();
         let item = buffer.take();
-        if item.is_pending() {
-            buffer.waker = Some(context.waker().clone());
-        }
+        let unused = if item.is_pending() { buffer.waker.replace(waker) } else { Some(waker) };
+        drop(buffer);
+        drop(unused);
         item
     }
 }
@@ -205,6 +225,9 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         self.0.wish.store(Wish::Forget as u8, Ordering::Release);
+        // Nobody is to be woken for it, and what the waker holds need not stay.
+        let waker = self.0.buffer.lock().waker.take();
+        drop(waker);
     }
 }
 

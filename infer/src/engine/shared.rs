@@ -18,6 +18,7 @@ pub(crate) struct Shared {
     moved: Condvar,
     stats: Mutex<EngineStats>,
     interrupt: Mutex<Option<Interrupt>>,
+    encoder_interrupt: Mutex<Option<Interrupt>>,
     is_stopping: AtomicBool,
 }
 
@@ -34,6 +35,7 @@ impl Shared {
             moved: Condvar::new(),
             stats: Mutex::new(EngineStats::default()),
             interrupt: Mutex::new(None),
+            encoder_interrupt: Mutex::new(None),
             is_stopping: AtomicBool::new(false),
         }
     }
@@ -65,7 +67,10 @@ impl Shared {
 
     fn take(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>, most: usize) -> Result<Place> {
         if queue.is_closed {
-            return Err(Error::new(ErrorKind::Closed, "the engine has been shut down"));
+            return Err(Error::new(
+                ErrorKind::Closed,
+                "the engine takes no more requests: it has been drained or shut down",
+            ));
         }
         if queue.waiting >= most {
             let message = format!("{} requests are waiting, as many as may; try again later", queue.waiting);
@@ -89,9 +94,9 @@ impl Shared {
     /// The engine is to end: a pass that is running ends now, and none is begun.
     pub(crate) fn stop(&self) {
         self.close();
-        let interrupt = self.interrupt.lock();
+        let (session, encoder) = (self.interrupt.lock(), self.encoder_interrupt.lock());
         self.is_stopping.store(true, Ordering::Release);
-        if let Some(interrupt) = &*interrupt {
+        for interrupt in [&*session, &*encoder].into_iter().flatten() {
             interrupt.raise();
         }
     }
@@ -100,9 +105,18 @@ impl Shared {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// From now on this is what stops a pass.
+    /// From now on this is what stops a pass of the session.
     pub(crate) fn set_interrupt(&self, interrupt: Interrupt) {
-        let mut present = self.interrupt.lock();
+        self.replace(&self.interrupt, interrupt);
+    }
+
+    /// From now on this is what stops a pass of the encoder.
+    pub(crate) fn set_encoder_interrupt(&self, interrupt: Interrupt) {
+        self.replace(&self.encoder_interrupt, interrupt);
+    }
+
+    fn replace(&self, present: &Mutex<Option<Interrupt>>, interrupt: Interrupt) {
+        let mut present = present.lock();
         if self.is_stopping() {
             interrupt.raise();
         }

@@ -10,12 +10,12 @@ mod tests;
 mod ticket;
 
 pub use ticket::Ticket;
+pub(crate) use {panics::catch, ticket::Slot};
 
 use crate::sync::{Mutex, thread};
 use infer_core::{Error, ErrorKind, Interrupt, Result};
 use shared::{Jobs as _, Shared, Task};
 use std::{fmt, sync::Arc, time::Instant};
-use ticket::Slot;
 
 /// A value on a thread of its own: built there, used there, dropped there. It need not be `Send`.
 ///

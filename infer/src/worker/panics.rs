@@ -44,7 +44,7 @@ fn note(info: &PanicHookInfo<'_>) {
 }
 
 /// Runs what is not this crate's own. A panic is an error that says `panicked at PLACE: MESSAGE`.
-pub(super) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
+pub(crate) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
         let message = message(&*payload);
         let last = LAST.try_with(RefCell::take).ok().flatten();

@@ -99,7 +99,7 @@ impl<R> fmt::Debug for Ticket<R> {
 }
 
 /// Where an answer is put, once, and taken, once.
-pub(super) struct Slot<R> {
+pub(crate) struct Slot<R> {
     state: Mutex<State<R>>,
     ready: Condvar,
 }
@@ -111,13 +111,13 @@ enum State<R> {
 }
 
 impl<R> Slot<R> {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State::Pending(None)), ready: Condvar::new() })
     }
 
     /// Answers. A waker that panics, or an answer that nobody wants and that panics when it is dropped, is no business of the worker's: the
     /// panic hook has said it.
-    pub(super) fn fill(self: Arc<Self>, answer: Result<R>) {
+    pub(crate) fn fill(self: Arc<Self>, answer: Result<R>) {
         let _ = panics::catch(move || {
             let before = mem::replace(&mut *self.state.lock(), State::Done(answer));
             self.ready.notify_all();
@@ -128,7 +128,7 @@ impl<R> Slot<R> {
     }
 
     /// `None` where the deadline came first.
-    pub(super) fn wait(&self, deadline: Option<Instant>) -> Option<Result<R>> {
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Option<Result<R>> {
         let mut state = self.state.lock();
         let mut late = false;
         loop {
@@ -145,7 +145,7 @@ impl<R> Slot<R> {
         }
     }
 
-    fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Result<R>> {
         // Cloned, and the one before dropped, while nothing is locked: both may run anything.
         let waker = waker.clone();
         let mut state = self.state.lock();
@@ -160,12 +160,12 @@ impl<R> Slot<R> {
         Poll::Pending
     }
 
-    fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         matches!(*self.state.lock(), State::Pending(_))
     }
 
     /// Nobody waits any more: no waker is kept for it.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
         let unwanted = match &mut *state {
             State::Pending(waker) => State::Pending(waker.take()),

@@ -113,6 +113,10 @@ impl Scheduler {
         if !is_alone && sequences < kept.sequences + wanted {
             return Verdict::Full;
         }
+        let seats = self.settings.sequences.unwrap_or(usize::MAX);
+        if !is_alone && self.running.len() + kept.sequences + wanted > seats {
+            return Verdict::Full;
+        }
         let found = self.find(text);
         if let Some((serial, len)) = self.promised(text, found.map_or(0, |found| found.len)) {
             return Verdict::Behind(serial, len);

@@ -154,6 +154,11 @@ impl Scheduler {
         let now = Instant::now();
         self.reap(now);
         if self.is_idle() {
+            if let Some(session) = self.session.take() {
+                // What was dropped just now is free.
+                self.observe(&*session);
+                self.session = Some(session);
+            }
             self.publish();
             return Turn::Wait;
         }
