@@ -50,6 +50,15 @@ pub fn vocabularies() -> Result<PathBuf> {
     present(folder(&Cache::from_env(&Env::from_process())?, &pin), "vocabularies")
 }
 
+/// The folder with the chat templates that come with llama.cpp, `*.jinja`.
+///
+/// # Errors
+/// They are not in the cache yet.
+pub fn templates() -> Result<PathBuf> {
+    let pin = Pin::named("templates")?;
+    present(folder(&Cache::from_env(&Env::from_process())?, &pin).join("templates"), "templates")
+}
+
 /// The folder of a fixture in the cache.
 pub fn folder(cache: &Cache, pin: &Pin) -> PathBuf {
     let version = pin.commit.as_deref().map_or(pin.version.as_str(), |commit| &commit[..12]);

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed_and_holds_what_the_code_asks_for() {
-        for name in ["llama", "vocabularies", "smollm2", "minilm", "cmake", "ninja", "libclang"] {
+        for name in ["llama", "vocabularies", "templates", "smollm2", "minilm", "cmake", "ninja", "libclang"] {
             let pin = Pin::named(name).unwrap();
             assert!(!pin.parts.is_empty(), "{name}");
             pin.file_for("linux", "x86_64").unwrap();
@@ -230,9 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn the_vocabularies_come_out_of_the_very_source_that_is_built() {
-        let (llama, vocabularies) = (Pin::named("llama").unwrap(), Pin::named("vocabularies").unwrap());
-        assert_eq!((llama.commit, llama.files), (vocabularies.commit, vocabularies.files));
+    fn vocabularies_and_templates_come_out_of_the_very_source_that_is_built() {
+        let llama = Pin::named("llama").unwrap();
+        for name in ["vocabularies", "templates"] {
+            let pin = Pin::named(name).unwrap();
+            assert_eq!((&llama.commit, &llama.files), (&pin.commit, &pin.files), "{name}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use infer_core::{
     Error, ErrorKind, Result,
-    chat::{Message, RenderOptions, Role, Template},
+    chat::{Message, RenderOptions, Role, Template, ToolCall},
     testing::byte_vocab,
 };
 use std::time::{Duration, UNIX_EPOCH};
@@ -174,6 +174,38 @@ You help.<|im_end|>
         assert_eq!(render(TOOLS, &messages, &RenderOptions::new().with_tools(tools)).unwrap(), prompt);
         let without = render(TOOLS, &messages[..1], &RenderOptions::new()).unwrap();
         assert_eq!(without, "user: Time?\n");
+
+        let now = ToolCall::new("now", r#"{"zone": "UTC", "n": 1.0, "a": {"b": []}}"#);
+        let calls = Message::assistant_calls([now.clone(), ToolCall::new("x", "{}")]);
+        let typed = [Message::user("Time?"), calls, Message::tool_result(&now, "12:00"), messages[3].clone()];
+        assert_eq!(render(TOOLS, &typed, &RenderOptions::new().with_tools(tools)).unwrap(), prompt);
+    }
+
+    #[test]
+    fn calls_are_told_as_a_template_takes_them() {
+        let call = ToolCall::new("f", r#"{"a": "é"}"#).with_id("7");
+        let messages =
+            [Message::assistant_calls([call.clone()]).with_reasoning("\"Hm\""), Message::tool_result(&call, "ok")];
+        let told = |source: &str| render(source, &messages, &RenderOptions::new());
+        let all = "{% for m in messages %}{{ m | tojson }}{% endfor %}{# tool_calls #}";
+        assert_eq!(
+            told(all).unwrap(),
+            "{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{\"id\": \"7\", \"type\": \"function\", \"function\": \
+             {\"name\": \"f\", \"arguments\": {\"a\": \"é\"}}}], \"reasoning_content\": \"\\\"Hm\\\"\"}\
+             {\"role\": \"tool\", \"content\": \"ok\", \"name\": \"f\", \"tool_call_id\": \"7\"}"
+        );
+        let text = "{{ 'call: ' + messages[0].tool_calls[0].function.arguments }}";
+        assert_eq!(told(text).unwrap(), "call: {\"a\": \"é\"}", "as text, where nothing can be done with an object");
+        let none =
+            "{% if messages[0].tool_calls and messages[0].content is none %}{{ messages[1].content }}{% endif %}";
+        assert_eq!(told(none).unwrap(), "ok", "no content, where a template asks");
+        let error = told("{% for m in messages %}{{ m.content }}{% endfor %}").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "calls are not left out in silence");
+        let broken = [Message::assistant_calls([ToolCall::new("f", "{")])];
+        let error = render(all, &broken, &RenderOptions::new()).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().contains("`arguments`")), (ErrorKind::InvalidInput, true));
+        let refused = "{{ raise_exception('No.') }}{# tool_calls #}";
+        assert!(told(refused).unwrap_err().to_string().contains("No."));
     }
 }
 

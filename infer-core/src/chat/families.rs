@@ -130,5 +130,5 @@ impl ToolFormat {
 fn tagged_list(name: &str, begin: &str, end: &str) -> ToolFormat {
     ToolFormat::new(name, ToolBody::List(Fields::new("name", "arguments")))
         .with_markers(begin, end)
-        .with_clues(&[begin], &[])
+        .with_clues(&[&format!("{begin}[")], &[])
 }

@@ -161,11 +161,13 @@ impl Message {
     }
 
     /// The message as the template sees it: its fields in the order they were given.
-    pub(super) fn value(&self, arguments: Arguments) -> Result<Value> {
-        let mut fields = vec![
-            (Value::from("role"), Value::from(self.role.as_str())),
-            (Value::from("content"), Value::from(&*self.content)),
-        ];
+    ///
+    /// `or_none` says whether the content beside calls may be `none`.
+    pub(super) fn value(&self, arguments: Arguments, or_none: bool) -> Result<Value> {
+        let is_none = or_none && self.content.is_empty() && !self.calls.is_empty();
+        let content = if is_none { Value::from(()) } else { Value::from(&*self.content) };
+        let mut fields =
+            vec![(Value::from("role"), Value::from(self.role.as_str())), (Value::from("content"), content)];
         if !self.calls.is_empty() {
             let calls = self.calls.iter().map(|call| call_value(call, arguments)).collect::<Result<_>>()?;
             fields.push((Value::from("tool_calls"), values::list(calls)));

@@ -29,6 +29,9 @@ const MAX_SOURCE: usize = 256 << 10;
 const MAX_RECURSION: usize = 200;
 /// Filters of the engine that make much of little, and that no chat template uses.
 const NOT_FILTERS: [&str; 5] = ["batch", "slice", "zip", "chain", "pprint"];
+/// How templates ask, and for nothing else, whether a message has content.
+const ASKS_FOR_CONTENT: [&str; 4] =
+    ["content is none %}", "content is none -%}", "content'] is none %}", "content'] is none -%}"];
 /// What a template is known by inside the engine.
 const NAME: &str = "chat";
 
@@ -36,6 +39,10 @@ const NAME: &str = "chat";
 #[derive(Clone)]
 pub struct Template {
     environment: Environment<'static>,
+    /// Whether it looks at the calls of a message.
+    knows_calls: bool,
+    /// Whether it asks if a message has content: with calls and without it, the content is `none` then, as in OpenAI's form.
+    asks_for_content: bool,
     bos: Arc<str>,
     eos: Arc<str>,
 }
@@ -68,7 +75,13 @@ impl Template {
         // The first for its errors, which are about what was written.
         environment.add_template_owned(NAME, plain).map_err(|error| explain(&error))?;
         environment.add_template_owned(NAME, guarded).map_err(|error| explain(&error))?;
-        Ok(Self { environment, bos: "".into(), eos: "".into() })
+        Ok(Self {
+            environment,
+            knows_calls: source.contains("tool_calls"),
+            asks_for_content: ASKS_FOR_CONTENT.iter().any(|test| source.contains(test)),
+            bos: "".into(),
+            eos: "".into(),
+        })
     }
 
     /// Gives the template the texts of the vocabulary's special tokens, as `bos_token` and `eos_token`. Where there is
@@ -102,7 +115,8 @@ impl Template {
     /// # Errors
     /// [`Template`](ErrorKind::Template), with the line, when the template refuses the conversation (many want user and
     /// assistant to take turns, beginning with the user), uses something undefined, or does more work than the
-    /// conversation can need. [`InvalidInput`](ErrorKind::InvalidInput) for a field, a variable or tools that are not JSON.
+    /// conversation can need. [`InvalidInput`](ErrorKind::InvalidInput) for a field, a variable, arguments of a call or tools that are
+    /// not JSON; [`Unsupported`](ErrorKind::Unsupported) for [calls](Message::assistant_calls) where the template knows none.
     ///
     /// ```
     /// use infer_core::{ErrorKind, chat::{Message, RenderOptions, Template}};
@@ -114,9 +128,14 @@ impl Template {
     /// # Ok::<(), infer_core::Error>(())
     /// ```
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String> {
+        let has_calls = messages.iter().any(|message| !message.calls.is_empty());
+        if has_calls && !self.knows_calls {
+            return Err(Error::unsupported(
+                "the chat template knows no calls of tools, and would leave them out; write them into the message's content",
+            ));
+        }
         let rendered = self.render_with(messages, options, Arguments::Object);
-        let refused = rendered.as_ref().is_err_and(|error| error.kind() == ErrorKind::Template);
-        if refused && messages.iter().any(|message| !message.calls.is_empty()) {
+        if has_calls && rendered.as_ref().is_err_and(|error| error.kind() == ErrorKind::Template) {
             return self.render_with(messages, options, Arguments::Text).or(rendered);
         }
         rendered
@@ -137,7 +156,10 @@ impl Template {
 
     /// The template's globals, by the names the field gives them.
     fn context(&self, messages: &[Message], options: &RenderOptions, arguments: Arguments) -> Result<Value> {
-        let messages = messages.iter().map(|message| message.value(arguments)).collect::<Result<Vec<Value>>>()?;
+        let messages = messages
+            .iter()
+            .map(|message| message.value(arguments, self.asks_for_content))
+            .collect::<Result<Vec<Value>>>()?;
         let tools = options.tools.as_deref().map_or(Ok(Value::from(())), |tools| json::parse("tools", tools))?;
         let now = options.now.unwrap_or_else(SystemTime::now);
         let mut globals = BTreeMap::from([
