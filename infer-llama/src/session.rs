@@ -1,6 +1,7 @@
 //! A model at work.
 
 mod adapters;
+mod ahead;
 mod cut;
 mod device;
 pub(crate) mod open;
@@ -11,6 +12,7 @@ mod state;
 
 use self::{
     adapters::Adapters,
+    ahead::Ahead,
     cut::vacate,
     pass::{Damage, Running},
     results::Results,
@@ -94,6 +96,8 @@ pub struct Session {
     moving: Option<u32>,
     /// What the rows of the next call score: kept for its memory.
     targets: Vec<Target>,
+    /// Where a pass leaves a core for it.
+    ahead: Option<Ahead>,
 }
 
 /// What is known of a sequence beside its cells.

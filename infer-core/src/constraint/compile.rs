@@ -48,8 +48,8 @@ pub(crate) struct Tokens {
     env: TokEnv,
     ends: Vec<Token>,
     end_set: SimpleVob,
-    /// Whether each byte is a token: then every text can be cut into tokens in every way its pieces allow.
-    has_all_bytes: bool,
+    /// Byte → whether it is a token by itself. A text of such bytes can be cut into tokens wherever it is cut first.
+    is_token: [bool; 256],
 }
 
 impl Tokens {
@@ -74,7 +74,7 @@ impl Tokens {
             let info = TokRxInfo::new(size, INVALID_TOKEN);
             let ids: Vec<u32> = ends.iter().map(|token| token.0).collect();
             let trie = TokTrie::from(&info, &words).with_eos_tokens(&ids);
-            let has_all_bytes = (0..TokTrie::SPECIAL_TOKEN_MARKER).all(|byte| trie.token_id(&[byte]).is_some());
+            let is_token = std::array::from_fn(|byte| trie.token_id_at_bytes(&[byte as u8]).is_some());
             let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
             let slices = SlicedBiasComputer::general_slices();
             let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &slices)
@@ -82,7 +82,7 @@ impl Tokens {
             *factory.limits_mut() = limits();
             factory.quiet();
             let end_set = env.tok_trie().eos_token_set();
-            Ok(Self { factory, env, ends, end_set, has_all_bytes })
+            Ok(Self { factory, env, ends, end_set, is_token })
         })
     }
 
@@ -99,8 +99,9 @@ impl Tokens {
         &self.end_set
     }
 
-    pub(super) fn has_all_bytes(&self) -> bool {
-        self.has_all_bytes
+    /// Whether this text can be cut into tokens wherever it is cut first.
+    pub(super) fn is_dense(&self, text: &[u8]) -> bool {
+        text.iter().all(|&byte| self.is_token[usize::from(byte)])
     }
 }
 

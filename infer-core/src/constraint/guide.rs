@@ -227,7 +227,7 @@ impl Guide {
     /// The token that stands for what follows, where that is one text only, as far as a token reaches: the longest that fits. None where a
     /// token could also reach beyond that text.
     fn forced_token(&mut self) -> Result<Option<Token>> {
-        if !self.forced_tokens || !self.compiled.tokens().has_all_bytes() {
+        if !self.forced_tokens {
             return Ok(None);
         }
         let bytes = self.with(|matcher| {
@@ -240,7 +240,8 @@ impl Guide {
                 Some(words) => Err(invalid(said(&words))),
             }
         })?;
-        Ok(longest(self.compiled.tokens().trie(), &bytes))
+        let tokens = self.compiled.tokens();
+        Ok(if tokens.is_dense(&bytes) { longest(tokens.trie(), &bytes) } else { None })
     }
 
     /// Asks the matcher. What failed once is not asked again, but made anew.

@@ -1,6 +1,6 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
-use super::{Adapters, Results, Seat, Session, device};
+use super::{Adapters, Ahead, Results, Seat, Session, device};
 use crate::{
     Model, SessionOptions, available_memory, available_threads,
     cells::Cells,
@@ -62,6 +62,7 @@ impl Session {
             stored: false,
             moving: None,
             targets: Vec::new(),
+            ahead: (plan.params.threads < number(available_threads().get())).then(Ahead::default),
         })
     }
 }

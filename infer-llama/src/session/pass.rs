@@ -47,7 +47,10 @@ impl Session {
         self.place_draws(batch)?;
         let running = |entry: &Entry| Running { slot: entry.slot(), start: entry.start(), again: None };
         self.running.extend(batch.entries().iter().map(running));
-        if let Err((error, damage)) = self.compute(batch) {
+        self.look_ahead(batch);
+        let outcome = self.compute(batch);
+        self.rejoin();
+        if let Err((error, damage)) = outcome {
             self.take_back(damage);
             return Err(error);
         }
@@ -278,7 +281,7 @@ pub(super) fn is_last(entry: &Entry) -> bool {
     !matches!(entry.want(), Want::Score | Want::Embedding)
 }
 
-fn wants_row(entry: &Entry) -> bool {
+pub(super) fn wants_row(entry: &Entry) -> bool {
     matches!(entry.want(), Want::Token | Want::Logits)
 }
 
