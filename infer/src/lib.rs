@@ -83,6 +83,7 @@ mod engine;
 mod format;
 mod generator;
 mod inspect;
+mod panics;
 mod piece;
 mod prompt;
 mod reader;

@@ -1,17 +1,17 @@
-//! The mutex, condition variable and thread of this crate. What threads of this crate share goes through here and nowhere else.
+//! The mutex, condition variable, atomics and threads of this crate. What threads of this crate share goes through here and nowhere else.
 //!
-//! They are the standard library's, and shuttle's where the state machines are checked (`cargo xtask models`): there every lock, wait and
+//! They are the standard library's, and shuttle's where the state machines are checked (`cargo xtask orders`): there every lock, wait and
 //! wake-up is a point at which another thread may go on, and thousands of orders are tried.
 
 #[cfg(all(shuttle, test))]
-mod models;
+mod orders;
 
 #[cfg(all(shuttle, test))]
-pub(crate) use models::check_models;
+pub(crate) use orders::check_orders;
 #[cfg(all(shuttle, test))]
-pub(crate) use shuttle::{sync::MutexGuard, thread};
+pub(crate) use shuttle::{sync::MutexGuard, sync::atomic, thread};
 #[cfg(not(all(shuttle, test)))]
-pub(crate) use std::{sync::MutexGuard, thread};
+pub(crate) use std::{sync::MutexGuard, sync::atomic, thread};
 
 #[cfg(all(shuttle, test))]
 use shuttle::sync as given;
@@ -40,7 +40,7 @@ impl<T> Mutex<T> {
 #[cfg(not(all(shuttle, test)))]
 pub(crate) struct Condvar(given::Condvar);
 #[cfg(all(shuttle, test))]
-pub(crate) use models::Condvar;
+pub(crate) use orders::Condvar;
 
 #[cfg(not(all(shuttle, test)))]
 impl Condvar {

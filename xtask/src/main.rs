@@ -12,6 +12,7 @@ mod fuzz;
 mod minilm;
 mod model;
 mod nightly;
+mod orders;
 mod package;
 mod peers;
 mod sanitize;
@@ -52,6 +53,7 @@ enum Command {
     Downstream(downstream::Arguments),
     Vulkan(vulkan::Arguments),
     Fuzz(fuzz::Arguments),
+    Orders(orders::Arguments),
     Sanitize(sanitize::Arguments),
 }
 
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Downstream(arguments) => downstream::run(&host, &arguments),
         Command::Vulkan(arguments) => vulkan::run(&host, &arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Orders(arguments) => orders::run(&arguments),
         Command::Sanitize(arguments) => sanitize::run(&host, &arguments),
         Command::Model(arguments) => model::run(&arguments),
     };

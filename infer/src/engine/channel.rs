@@ -1,19 +1,21 @@
 //! What lies between the engine and the reader of one request: pieces add up until they are taken, so that a slow reader gets
 //! more tokens a piece, costs memory only for what was generated for it, and stalls nobody.
 
+#[cfg(all(shuttle, test))]
+mod orders;
+
 use super::live::Live;
 use crate::{
-    Finish, Piece,
-    sync::{Condvar, Mutex},
-    worker::catch,
+    Finish, Piece, panics,
+    sync::{
+        Condvar, Mutex,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 use infer_core::{Error, ErrorKind, Result};
 use std::{
     mem,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -168,8 +170,8 @@ impl Producer {
             self.channel.ready.notify_one();
         }
         if let Some(waker) = waker {
-            // It is the reader's own: whatever it does, also panicking, is no business of other requests. The panic hook has said it.
-            let _ = catch(move || waker.wake());
+            // It is the reader's own: whatever it does is no business of other requests.
+            panics::wake(waker);
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{
     settings::Settings,
     shared::Shared,
 };
-use crate::{EncoderOptions, Turn, worker::catch};
+use crate::{EncoderOptions, Turn, panics::catch};
 use infer_core::{
     Encoder, EncoderInfo, Error, ErrorKind, Model, ModelInfo, Result, Session, SessionOptions, Tokenizer,
 };

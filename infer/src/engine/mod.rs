@@ -12,7 +12,7 @@ mod open;
 mod scheduler;
 mod settings;
 mod shared;
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests;
 
 pub use answer::Answer;

@@ -1,10 +1,11 @@
 //! The life of a worker's thread: it builds the value, runs jobs and turns, and drops the value.
 
 use super::{
-    Turn, panics,
+    Turn,
     shared::{Panic, Shared},
     ticket::Slot,
 };
+use crate::panics;
 use infer_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 

@@ -2,15 +2,14 @@
 
 mod life;
 #[cfg(all(shuttle, test))]
-mod models;
-mod panics;
+mod orders;
 mod shared;
 #[cfg(all(test, not(shuttle)))]
 mod tests;
 mod ticket;
 
+pub(crate) use ticket::Slot;
 pub use ticket::Ticket;
-pub(crate) use {panics::catch, ticket::Slot};
 
 use crate::sync::{Mutex, thread};
 use infer_core::{Error, ErrorKind, Interrupt, Result};

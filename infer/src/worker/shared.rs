@@ -3,8 +3,11 @@
 //! One lock says of each job whether it waits, runs, or is over, so a cancel finds it in one of the three: it takes it out of the queue,
 //! raises the interrupt, or does nothing. The interrupt is raised and lowered under that lock, so it never reaches another job.
 
-use super::{Turn, panics, ticket::Slot};
-use crate::sync::{Condvar, Mutex, thread};
+use super::{Turn, ticket::Slot};
+use crate::{
+    panics,
+    sync::{Condvar, Mutex, thread},
+};
 use infer_core::{Error, ErrorKind, Interrupt, Result};
 use std::{
     collections::VecDeque,

@@ -1,5 +1,8 @@
-use super::{panics, shared::Jobs};
-use crate::sync::{Condvar, Mutex};
+use super::shared::Jobs;
+use crate::{
+    panics,
+    sync::{Condvar, Mutex},
+};
 use infer_core::{Error, Result};
 use std::{
     fmt,
@@ -115,16 +118,15 @@ impl<R> Slot<R> {
         Arc::new(Self { state: Mutex::new(State::Pending(None)), ready: Condvar::new() })
     }
 
-    /// Answers. A waker that panics, or an answer that nobody wants and that panics when it is dropped, is no business of the worker's: the
-    /// panic hook has said it.
+    /// Answers.
     pub(crate) fn fill(self: Arc<Self>, answer: Result<R>) {
-        let _ = panics::catch(move || {
-            let before = mem::replace(&mut *self.state.lock(), State::Done(answer));
-            self.ready.notify_all();
-            if let State::Pending(Some(waker)) = before {
-                waker.wake();
-            }
-        });
+        let before = mem::replace(&mut *self.state.lock(), State::Done(answer));
+        self.ready.notify_all();
+        if let State::Pending(Some(waker)) = before {
+            panics::wake(waker);
+        }
+        // An answer that nobody wants, and that panics when it is dropped, is no business of the worker's.
+        let _ = panics::catch(move || drop(self));
     }
 
     /// `None` where the deadline came first.

@@ -1,5 +1,7 @@
-//! What models need: how they are run, and their condition variable. There is no time in them: a deadline is something that may come in any order with the rest.
+//! How tests are run in orders of a checker's choice, and the condition variable they have then. There is no time in them: a deadline is
+//! something that may come in any order with the rest.
 
+use super::Mutex;
 use shuttle::{
     scheduler::{PctScheduler, RandomScheduler},
     sync::MutexGuard,
@@ -59,15 +61,36 @@ struct Alarm {
     heard: AtomicBool,
 }
 
-/// Runs a model in many orders: at random, which tries deep ones, and by priorities that change seldom, which finds bugs that few changes of
-/// threads make ("probabilistic concurrency testing"). The seed is new each time; a failure prints the order, for `shuttle::replay`.
-pub(crate) fn check_models(model: fn()) {
-    const ORDERS: usize = 1_000;
+/// Runs a test in many orders: at random, which tries deep ones, and by priorities that change seldom, which finds bugs that few changes of
+/// threads make ("probabilistic concurrency testing"). The seed is new each time; a failure prints its order, for `shuttle::replay`.
+pub(crate) fn check_orders(test: impl Fn() + Send + Sync + Copy + 'static) {
+    const ORDERS: usize = 2_000;
     let mut config = shuttle::Config::default();
     // Messages are formatted on them.
     config.stack_size = 256 << 10;
     // What goes on for so long waits for something that does not come.
     config.max_steps = shuttle::MaxSteps::FailAfter(50_000);
-    shuttle::Runner::new(RandomScheduler::new(ORDERS), config.clone()).run(model);
-    shuttle::Runner::new(PctScheduler::new(3, ORDERS), config).run(model);
+    shuttle::Runner::new(RandomScheduler::new(ORDERS), config.clone()).run(test);
+    shuttle::Runner::new(PctScheduler::new(3, ORDERS), config).run(test);
+}
+
+/// A checker that sees nothing proves nothing.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_lost_wake_up_is_seen() {
+    check_orders(|| {
+        let shared = Arc::new((Mutex::new(()), Condvar::new(), AtomicBool::new(false)));
+        let other = shared.clone();
+        shuttle::thread::spawn(move || {
+            let (_, condvar, done) = &*other;
+            // Not under the lock: it may come between the look and the wait.
+            done.store(true, Ordering::SeqCst);
+            condvar.notify_one();
+        });
+        let (mutex, condvar, done) = &*shared;
+        let mut guard = mutex.lock();
+        while !done.load(Ordering::SeqCst) {
+            guard = condvar.wait(guard);
+        }
+    });
 }

@@ -1,4 +1,4 @@
-//! Panics of jobs, caught with their message and place.
+//! Panics of others' code (jobs, wakers, drops), caught with their message and place.
 //!
 //! A caught panic has its message, but where it was is known to the panic hook alone, which is the process's. So one is put before the
 //! hook that is there, once, by the first worker: it writes down the place where the thread is a worker's, and calls the one that was
@@ -10,6 +10,7 @@ use std::{
     mem,
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     sync::Once,
+    task::Waker,
 };
 
 thread_local! {
@@ -22,7 +23,7 @@ thread_local! {
 ///
 /// To be called by the thread itself before anything else: a hook cannot be set by a thread that is unwinding, as one that makes a worker
 /// may be.
-pub(super) fn watch() {
+pub(crate) fn watch() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -55,6 +56,11 @@ pub(crate) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
             _ => format!("panicked: {message}"),
         }
     })
+}
+
+/// Wakes. Whose waker panics has no business with what the waking thread does: the panic hook has said it.
+pub(crate) fn wake(waker: Waker) {
+    let _ = catch(|| waker.wake());
 }
 
 /// Drops what panics with may panic in turn; nothing is to unwind out of the place that contains it.
