@@ -98,7 +98,8 @@ pub use backends::*;
 pub use conversation::chat_template;
 pub use device::{Device, Installed, devices, installed};
 pub use engine::{
-    Answer, Blocking, Engine, EngineBuilder, EngineStats, Event, Generation, Happened, StepTimes, Timeline, WhenFull,
+    Answer, Blocking, Engine, EngineBuilder, EngineStats, Generation, Happened, StepTimes, Timeline, TimelineEvent,
+    WhenFull,
 };
 pub use generator::{Generator, Pieces};
 pub use infer_core::*;

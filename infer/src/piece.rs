@@ -196,6 +196,12 @@ impl Collector {
         self.finish = self.finish.take().or(piece.finish);
     }
 
+    /// The tokens so far.
+    #[cfg(test)]
+    pub(crate) fn tokens(&self) -> &[Sampled] {
+        &self.tokens
+    }
+
     /// How it ended, where no piece said so.
     pub(crate) fn finish_with(&mut self, finish: impl FnOnce() -> Finish) {
         self.finish.get_or_insert_with(finish);

@@ -18,7 +18,7 @@ mod tests;
 pub use answer::Answer;
 pub use builder::{EngineBuilder, WhenFull};
 pub use generation::{Blocking, Generation};
-pub use scheduler::{EngineStats, Event, Happened, StepTimes, Timeline};
+pub use scheduler::{EngineStats, Happened, StepTimes, Timeline, TimelineEvent};
 
 use self::{
     answer::answer,

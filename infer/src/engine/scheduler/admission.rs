@@ -201,6 +201,7 @@ impl Scheduler {
         text.call.leave_queue();
         text.behind = None;
         text.preempted_at = None;
+        text.served = self.served;
         text.note(now, Happened::Admitted { tokens: text.log.len(), reused });
         if text.admitted.is_none() {
             text.admitted = Some(now);

@@ -68,7 +68,8 @@ impl Scheduler {
 
     /// The number of its adapter, and a reader for each completion.
     fn check(&mut self, request: &Request, prompt: &[Token]) -> Result<(u32, Vec<Reader>)> {
-        check_count(request.n, self.limits.sequences)?;
+        let seats = self.settings.sequences.unwrap_or(usize::MAX).min(self.limits.sequences);
+        check_count(request.n, seats)?;
         check_tokens(prompt, &self.limits)?;
         request.sampling.validate(self.limits.vocab)?;
         self.check_overflow(request, prompt)?;
@@ -94,6 +95,9 @@ impl Scheduler {
             }
             (Overflow::Shift, None) => Err(Error::invalid_input(
                 "a text that goes on where the context is full may never end; say with `max_tokens` how long it may be",
+            )),
+            (Overflow::Shift, _) if request.sampling.constraint.is_some() => Err(Error::invalid_input(
+                "a text with a constraint cannot go on where the context is full: the constraint has to know all of it",
             )),
             (Overflow::Shift, _) if !self.capabilities.shift => Err(Error::unsupported(
                 "this model's positions cannot be moved, so a text cannot go on where the context is full",

@@ -7,6 +7,9 @@
 //!   losses in a row runs alone from then on, until it has had a stretch of good passes; who loses the session alone, and is no further than the
 //!   time before, ends with that error.
 //! - **Anything else.** The batch's texts are tried in halves, each by itself, until one fails alone: that one ends with the error.
+//!
+//! Failures that follow no text, such as of a device that goes away now and then, end nothing as long as there is progress between them. A text
+//! that many of them in a row have brought no further ends, so there is an end to it.
 
 use super::{Scheduler, copy_of, text::Text, timeline::Happened};
 use crate::{FinishReason, Overflow};
@@ -15,8 +18,8 @@ use std::time::Instant;
 
 /// Good passes after which nothing is held against a text any more.
 const STRETCH: u8 = 16;
-/// So many losses in a row end a text that was alone in each of the last ones, also if it came further each time.
-const MOST_LOSSES: u8 = 8;
+/// A text that so many failed passes in a row have brought no further ends.
+const MOST_SETBACKS: u8 = 8;
 
 /// What is held against a text.
 #[derive(Clone, Copy, Default)]
@@ -29,7 +32,9 @@ pub(super) struct Trial {
     losses: u8,
     /// Good passes since the last one.
     good: u8,
-    /// How far it had come then: tokens of its log, and the most that were computed of it.
+    /// Failed passes that found it no further than the one before.
+    setbacks: u8,
+    /// How far it had come at the last one: tokens generated, and the most that was computed of it.
     reached: (usize, usize),
     /// The most that was computed of it.
     computed: usize,
@@ -49,14 +54,22 @@ impl Trial {
         }
     }
 
-    /// A session was lost in a pass it was in. Says whether it came no further than before the loss before.
-    fn lost(&mut self, log: usize) -> bool {
-        let reached = (log, self.computed);
-        let is_stuck = self.losses > 0 && reached.0 <= self.reached.0 && reached.1 <= self.reached.1;
-        self.reached = reached;
+    /// A pass it was in has failed, when so many tokens were generated of it.
+    fn set_back(&mut self, generated: usize) {
+        let came_further = generated > self.reached.0 || self.computed > self.reached.1;
+        self.setbacks = if came_further { 1 } else { self.setbacks.saturating_add(1) };
+        self.reached = (generated, self.computed);
+    }
+
+    /// A session was lost in a pass it was in, `alone` or not, and it was set back. Says whether it is to blame.
+    fn lost(&mut self, alone: bool) -> bool {
         self.losses = self.losses.saturating_add(1);
         self.good = 0;
-        is_stuck
+        alone && self.losses >= 2 && self.setbacks >= 2
+    }
+
+    fn is_hopeless(&self) -> bool {
+        self.setbacks >= MOST_SETBACKS
     }
 
     fn separate(&mut self, group: u32, passes: u8) {
@@ -81,7 +94,7 @@ impl Scheduler {
                     text.ended = Some(Ok(FinishReason::Cancelled));
                 }
             }
-            _ => self.separate(error, now),
+            _ => self.separate(&error, now),
         }
         self.running.iter_mut().for_each(|text| text.row = None);
         self.sweep(now);
@@ -98,14 +111,14 @@ impl Scheduler {
     }
 
     /// Tries the texts of a failed batch in halves, or ends the only one.
-    fn separate(&mut self, error: Error, now: Instant) {
+    fn separate(&mut self, error: &Error, now: Instant) {
         let count = self.batch.len();
         let halves = [self.lanes.new_group(), self.lanes.new_group()];
-        let mut error = Some(error);
         let mut nth = 0;
         for text in self.running.iter_mut().filter(|text| text.row.is_some()) {
-            if count == 1 {
-                text.ended = error.take().map(Err);
+            text.trial.set_back(text.stats.generated_tokens);
+            if count == 1 || text.trial.is_hopeless() {
+                text.ended = Some(Err(copy_of(error)));
             } else {
                 text.trial.separate(halves[nth * 2 / count], 1);
                 text.note(now, Happened::Retried);
@@ -168,15 +181,14 @@ impl Scheduler {
         let suspects = self.running.iter().filter(|text| text.row.is_some()).count();
         while let Some(text) = self.running.last_mut() {
             if text.row.is_some() {
-                let is_stuck = text.trial.lost(text.log.len());
-                let losses = text.trial.losses;
-                if suspects == 1 && losses >= 2 && (is_stuck || losses >= MOST_LOSSES) {
+                text.trial.set_back(text.stats.generated_tokens);
+                if text.trial.lost(suspects == 1) || text.trial.is_hopeless() {
                     text.call.fail(copy_of(&error));
                     self.stats.failed += 1;
                     self.running.pop();
                     continue;
                 }
-                if losses >= 2 {
+                if text.trial.losses >= 2 {
                     text.trial.separate(self.lanes.new_group(), STRETCH);
                 }
             }

@@ -25,10 +25,9 @@ impl Scheduler {
     pub(super) fn fill(&mut self) -> Fed {
         self.batch.clear();
         let Some(lane) = self.lanes.next(&self.running) else { return Fed::default() };
-        self.steps += 1;
         let most = self.settings.batch.unwrap_or(usize::MAX).clamp(1, self.limits.batch.max(1));
         let fed = self.grant(lane, most);
-        let Self { running, batch, steps, .. } = self;
+        let Self { running, batch, .. } = self;
         for text in running.iter_mut().filter(|text| text.share > 0) {
             let share = std::mem::take(&mut text.share);
             let want = text.want(share);
@@ -36,7 +35,6 @@ impl Scheduler {
             // The one rule.
             let row = batch.push(seq, &text.log[seq.len()..][..share], want);
             text.row = Some((row, want));
-            text.served = *steps;
         }
         fed
     }
@@ -83,6 +81,8 @@ impl Scheduler {
         while left > 0 {
             let hungry = self.running.iter_mut().filter(decoding).filter(|text| text.share == 0);
             let Some(text) = hungry.min_by_key(|text| text.served) else { break };
+            self.served += 1;
+            text.served = self.served;
             text.share = text.lacks().min(left);
             left -= text.share;
         }
@@ -118,6 +118,8 @@ impl Scheduler {
         for _ in 0..most {
             let hungry = self.running.iter_mut().filter(|text| Lane::of(text) == lane && text.share == 0);
             let Some(text) = hungry.min_by_key(|text| text.served) else { break };
+            self.served += 1;
+            text.served = self.served;
             text.share = 1;
             if text.is_decoding { fed.running += 1 } else { fed.prompts += 1 }
         }

@@ -32,7 +32,7 @@ mod timeline;
 
 pub use self::{
     metrics::{EngineStats, StepTimes},
-    timeline::{Event, Happened, Timeline},
+    timeline::{Happened, Timeline, TimelineEvent},
 };
 
 use self::{admission::Admission, fill::Fed, lanes::Lanes, pace::Pace, prefix::PrefixCache, text::Text};
@@ -79,7 +79,8 @@ pub(crate) struct Scheduler {
     stats: EngineStats,
     down: Option<Down>,
     serials: u64,
-    steps: u64,
+    /// Grows whenever a text is preferred to others that found no room in the batch.
+    served: u64,
     /// The waiting text to be looked at next.
     looked_at: usize,
 }
@@ -125,7 +126,7 @@ impl Scheduler {
             stats,
             down: None,
             serials: 0,
-            steps: 0,
+            served: 0,
             looked_at: 0,
         })
     }

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(super) const LEAST: usize = 8;
 /// Tokens of prompts in a step as long as nothing is known.
 const UNKNOWN: usize = 64;
+/// The same where nobody waits for a next token.
+const UNKNOWN_FREE: usize = 256;
 /// How long a step may take when nobody is waiting for the next token, in seconds: requests that arrive or are cancelled are seen after it.
 const LONGEST: f64 = 1.0;
 /// Without a target: so many times what the running texts take alone.
@@ -63,7 +65,7 @@ impl Pace {
 
     /// For a step beside which nobody waits for a next token.
     pub(super) fn free_chunk(&self) -> usize {
-        if self.prefill.1 < 1.0 { usize::MAX } else { self.tokens_in(LONGEST).max(UNKNOWN) }
+        if self.prefill.1 < 1.0 { UNKNOWN_FREE } else { self.tokens_in(LONGEST).max(LEAST) }
     }
 
     fn tokens_in(&self, seconds: f64) -> usize {
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn alone_a_prompt_takes_what_fits_into_a_second() {
         let mut pace = Pace::new(None);
-        assert_eq!(pace.free_chunk(), usize::MAX);
+        assert_eq!(pace.free_chunk(), UNKNOWN_FREE);
         for _ in 0..20 {
             pace.measured(0, 512, step(0, 512));
         }

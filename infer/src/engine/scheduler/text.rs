@@ -1,7 +1,7 @@
 //! A completion on its way from the queue to its end.
 
 use super::{
-    prefix,
+    copy_of, prefix,
     timeline::{Happened, Timeline},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
     reader::Reader,
 };
-use infer_core::{Error, Outputs, Sampling, Sequence, Token, Want};
+use infer_core::{Error, ErrorKind, Outputs, Sampling, Sequence, Token, Want};
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -142,7 +142,7 @@ pub(super) struct Text {
     /// From when on it was to be computed: a text that began later may be delayed by it.
     pub(super) since: Instant,
     pub(super) trial: super::faults::Trial,
-    /// The step in which it was last fed.
+    /// When it was last preferred to others that found no room in the batch.
     pub(super) served: u64,
     /// Tokens that may be drawn, as far as room is made for them at once.
     room: usize,
@@ -293,8 +293,8 @@ impl Text {
         let (sampled, top) = (outputs.sampled(row), outputs.top(row));
         self.is_decoding = true;
         if sampled.is_empty() {
-            let message = "the session drew no token though one was wanted";
-            self.ended = Some(Err(Error::new(infer_core::ErrorKind::Runtime, message)));
+            let silent = || Error::new(ErrorKind::Runtime, "the session drew no token though one was wanted");
+            self.ended = Some(Err(outputs.error(row).map_or_else(silent, copy_of)));
             return 0;
         }
         if self.began.is_none() {
@@ -367,7 +367,7 @@ fn score_of(reason: FinishReason, mut scores: Vec<f32>) -> Result<Vec<f32>, Erro
         }
         reason => {
             let message = format!("ended before the tokens were scored: {reason}");
-            Err(Error::new(infer_core::ErrorKind::Cancelled, message))
+            Err(Error::new(ErrorKind::Cancelled, message))
         }
     }
 }

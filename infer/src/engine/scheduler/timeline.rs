@@ -15,7 +15,7 @@ const MOST: usize = 48;
 #[non_exhaustive]
 pub struct Timeline {
     /// What happened, in the order it did.
-    pub events: Vec<Event>,
+    pub events: Vec<TimelineEvent>,
     /// Events that were left out before the last one, for there were too many.
     pub skipped: usize,
 }
@@ -23,7 +23,7 @@ pub struct Timeline {
 /// Something that happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Event {
+pub struct TimelineEvent {
     /// When, since the request was made.
     pub at: Duration,
     /// What.
@@ -79,9 +79,9 @@ impl Timeline {
     }
 
     pub(super) fn add(&mut self, since: Instant, now: Instant, what: Happened) {
-        let event = Event { at: now.saturating_duration_since(since), what };
+        let event = TimelineEvent { at: now.saturating_duration_since(since), what };
         if let Happened::Prefill { tokens: more, steps: further } = what
-            && let Some(Event { at, what: Happened::Prefill { tokens, steps } }) = self.events.last_mut()
+            && let Some(TimelineEvent { at, what: Happened::Prefill { tokens, steps } }) = self.events.last_mut()
         {
             *at = event.at;
             *tokens += more;
@@ -107,7 +107,7 @@ impl fmt::Display for Timeline {
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for TimelineEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>9.1} ms {}", self.at.as_secs_f64() * 1e3, self.what)
     }

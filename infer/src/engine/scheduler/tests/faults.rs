@@ -1,5 +1,5 @@
-use super::*;
-use infer_core::testing::Fault;
+use super::{poison::Poisoned, *};
+use infer_core::testing::{Cuts, Fault};
 
 fn requests(count: usize) -> Vec<Request> {
     (0..count).map(|i| ask(&format!("{i} is the number of this text"), 12)).collect()
@@ -16,17 +16,121 @@ fn all_are_as_alone(kit: &mut Kit, requests: &[Request]) {
     kit.assert_all_is_free();
 }
 
-#[test]
-fn a_session_that_is_lost_is_replaced_and_nothing_else() {
-    let lost =
-        Script::new().with_hook(|step| (step.session == 0 && step.pass == 5 && step.done == 1).then_some(Fault::Lose));
-    let mut kit = Kit::new(lost, 4);
-    all_are_as_alone(&mut kit, &requests(6));
-    assert_eq!(kit.stats().rebuilt, 1);
+fn poisoned(script: Script, sequences: usize) -> Kit {
+    let options = SessionOptions::new().with_sequences(sequences);
+    Kit::made_by(script, options, Settings { cache: 1000, ..Settings::default() }, |model, options| {
+        Ok(Box::new(Poisoned::new(model.session(options)?)))
+    })
 }
 
 #[test]
-fn too_few_cells_make_the_youngest_wait() {
-    let mut kit = Kit::new(Script::new().with_cells(100), 8);
-    all_are_as_alone(&mut kit, &requests(8));
+fn a_session_that_is_lost_is_replaced_and_nothing_else() {
+    let fault = |step: &infer_core::testing::Step<'_>| step.session == 0 && step.pass == 5 && step.done == 1;
+    let mut kit = Kit::new(Script::new().with_hook(move |step| fault(step).then_some(Fault::Lose)), 4);
+    all_are_as_alone(&mut kit, &requests(6));
+    let stats = kit.stats();
+    assert_eq!((stats.rebuilt, stats.failed), (1, 0));
+}
+
+#[test]
+fn who_kills_its_session_fails_alone() {
+    let mut kit = poisoned(Script::new(), 8);
+    let mut all = requests(6);
+    let before: Vec<Asked> = all.iter().map(|request| kit.ask(request)).collect();
+    kit.turns(3);
+    let deadly = kit.ask(&ask("this one is deadly\u{1}", 5));
+    let last = ask("one that comes later", 12);
+    let later = kit.ask(&last);
+    kit.run();
+    let error = deadly.error();
+    assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::SessionLost, "a token was deadly"));
+    all.push(last);
+    for (asked, request) in before.into_iter().chain([later]).zip(&all) {
+        assert_eq!(asked.one().tokens, kit.solo(request).tokens);
+    }
+    let stats = kit.stats();
+    assert_eq!((stats.failed, stats.finished, stats.rebuilt), (1, 7, 3), "twice in company, and once alone");
+    kit.assert_all_is_free();
+}
+
+#[test]
+fn a_text_alone_gets_a_second_chance_and_no_third() {
+    let mut kit = poisoned(Script::new(), 1);
+    let asked = kit.ask(&ask("deadly\u{1}", 5));
+    kit.run();
+    assert_eq!(asked.error().kind(), ErrorKind::SessionLost);
+    assert_eq!(kit.stats().rebuilt, 1);
+    assert_eq!(kit.answer(&ask("harmless", 5)).tokens.len(), 5);
+    assert_eq!(kit.stats().rebuilt, 2);
+}
+
+#[test]
+fn who_makes_passes_fail_ends_and_the_others_go_on() {
+    for cuts in [Cuts::Anywhere, Cuts::Nowhere] {
+        let mut kit = poisoned(Script::new().with_cuts(cuts), 8);
+        let all = requests(6);
+        let asked: Vec<Asked> = all.iter().map(|request| kit.ask(request)).collect();
+        kit.turns(3);
+        let bitter = [kit.ask(&ask("is this bitter\u{2}", 5)), kit.ask(&ask("or this\u{2}", 5))];
+        kit.run();
+        for bitter in bitter {
+            assert_eq!(bitter.error().to_string(), "a token was bitter");
+        }
+        for (asked, request) in asked.into_iter().zip(&all) {
+            assert_eq!(asked.one().tokens, kit.solo(request).tokens);
+        }
+        assert_eq!((kit.stats().failed, kit.stats().finished), (2, 6));
+        kit.assert_all_is_free();
+    }
+}
+
+#[test]
+fn what_a_failed_pass_has_spent_is_computed_again() {
+    let script = Script::new().with_cuts(Cuts::Nowhere).with_fault(6, Fault::Error(ErrorKind::Runtime));
+    let mut kit = Kit::new(script, 4);
+    all_are_as_alone(&mut kit, &requests(4));
+    assert_eq!(kit.stats().failed, 0);
+}
+
+#[test]
+fn where_no_other_session_can_be_made_all_end_with_the_reason() {
+    let mut made = 0;
+    let script = Script::new().with_fault(2, Fault::Lose);
+    let options = SessionOptions::new().with_sequences(2);
+    let mut kit = Kit::made_by(script, options, Settings::default(), move |model, options| {
+        made += 1;
+        if (2..5).contains(&made) {
+            return Err(Error::new(ErrorKind::OutOfMemory, "the device is gone"));
+        }
+        model.session(options)
+    });
+    let asked = [kit.ask(&ask("one", 10)), kit.ask(&ask("two", 10)), kit.ask(&ask("three", 10))];
+    kit.run();
+    for asked in asked {
+        let error = asked.error();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::OutOfMemory, "the device is gone"));
+    }
+    assert_eq!(kit.shared.waiting(), 0);
+    // The next request finds it working again.
+    assert_eq!(kit.answer(&ask("one", 2)).tokens.len(), 2);
+    assert_eq!((kit.stats().rebuilt, kit.stats().failed), (1, 3));
+}
+
+#[test]
+fn an_interrupt_from_outside_ends_what_was_in_the_pass() {
+    let script = Script::new().with_hook(|step| {
+        if step.pass == 3 && step.done == 1 {
+            step.interrupt.raise();
+        } else if step.pass > 3 {
+            step.interrupt.lower();
+        }
+        None
+    });
+    let mut kit = Kit::new(script, 2);
+    let asked = [kit.ask(&ask("one", 10)), kit.ask(&ask("two", 10))];
+    kit.run();
+    for asked in asked {
+        let completion = asked.one();
+        assert_eq!((completion.finish, completion.tokens.len()), (FinishReason::Cancelled, 3));
+    }
 }

@@ -1,0 +1,155 @@
+//! Requests, cancels and faults in any order: whatever comes out is what the request would have given alone.
+
+use super::*;
+use crate::Sampling;
+use infer_core::{
+    AdapterSource, KvLayout,
+    testing::{Cuts, Fault},
+};
+
+/// Xorshift64*: the same numbers for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % most
+    }
+
+    fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    fn of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
+    }
+}
+
+fn request(random: &mut Random, context: usize, sequences: usize) -> Request {
+    let beginnings = ["The cat that sat on the mat ", "The cat that ran after the dog ", "Once ", "x"];
+    let mut text = String::new();
+    for _ in 0..=random.below(4) {
+        text += random.of(&beginnings);
+        if random.one_in(3) {
+            text += &random.below(10).to_string();
+        }
+    }
+    text.truncate(1 + random.below(context));
+    let sampling = Sampling::default().with_seed(random.below(5) as u64);
+    let sampling = if random.one_in(2) { sampling.with_temperature(0.8) } else { sampling };
+    let sampling = if random.one_in(4) { sampling.with_repetition_penalty(1.3) } else { sampling };
+    let mut request = Request::text(text).with_sampling(sampling);
+    if !random.one_in(10) {
+        request = request.with_max_tokens(random.below(40));
+    }
+    if random.one_in(4) {
+        request = request.with_n(1 + random.below(sequences));
+    }
+    if random.one_in(4) {
+        request = request.with_adapter(random.of(&["a", "b"]));
+    }
+    request
+}
+
+/// What goes wrong, by what may come of it.
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    None,
+    Lost,
+    Failing,
+    Spending,
+}
+
+fn run(seed: u64, trouble: Trouble) {
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let sequences = 1 + random.below(6);
+    let context = 20 + random.below(100);
+    let layout = random.of(&[KvLayout::Unified, KvLayout::Unified, KvLayout::Split]);
+    let cuts = random.of(&[Cuts::Anywhere, Cuts::Anywhere, Cuts::Nowhere, Cuts::Window(30)]);
+    let mut plain = Script::new().with_context(context).with_batch(1 + random.below(64));
+    plain = plain.with_layout(layout).with_cuts(cuts);
+    if layout == KvLayout::Unified && random.one_in(2) {
+        plain = plain.with_cells(context + random.below(context * sequences));
+    }
+    let every = 3 + random.below(40) as u64;
+    let faulty = plain.clone().with_hook(move |step| {
+        let hit = step.done == 1 && (step.pass + 7 * step.session + seed) % every == 0 && step.pass > 0;
+        match trouble {
+            _ if !hit => None,
+            Trouble::None => None,
+            Trouble::Lost => Some(Fault::Lose),
+            Trouble::Failing => Some(Fault::Error(ErrorKind::Runtime)),
+            Trouble::Spending => Some(Fault::Spend(ErrorKind::Runtime)),
+        }
+    });
+    let settings = Settings {
+        sequences: random.one_in(3).then(|| 1 + random.below(sequences)),
+        batch: random.one_in(3).then(|| 1 + random.below(30)),
+        step_time: random.of(&[None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
+        cache: random.of(&[0, 50, 10_000]),
+    };
+    let adapter = |name| AdapterSource::new(name, name);
+    let options = SessionOptions::new().with_sequences(sequences).with_adapter(adapter("a")).with_adapter(adapter("b"));
+    let mut kit = Kit::with_options(faulty, options, settings);
+    kit.plain = ScriptedModel::new(plain);
+    let most = settings.sequences.unwrap_or(sequences);
+    let mut asked = Vec::new();
+    for _ in 0..60 {
+        match random.below(6) {
+            0 | 1 => {
+                let request = request(&mut random, context, most);
+                asked.push((kit.ask(&request), request));
+            }
+            2 if random.one_in(3) && !asked.is_empty() => drop(asked.swap_remove(random.below(asked.len()))),
+            3 if random.one_in(3) && !asked.is_empty() => asked[random.below(asked.len())].0.stream.cancel(),
+            _ => kit.turns(random.below(8)),
+        }
+        if let Some((reader, _)) = asked.last_mut() {
+            reader.read();
+        }
+    }
+    kit.run();
+    for (mut asked, request) in asked {
+        asked.read();
+        if let Some(Err(error)) = asked.end {
+            let blamed = match trouble {
+                Trouble::None => false,
+                Trouble::Lost => error.kind() == ErrorKind::SessionLost,
+                Trouble::Failing | Trouble::Spending => error.kind() == ErrorKind::Runtime,
+            };
+            assert!(blamed, "seed {seed}: {error}");
+            continue;
+        }
+        assert_eq!(asked.parts.len(), request.n, "seed {seed}");
+        for (seed_of, part) in (request.sampling.seed..).zip(asked.parts) {
+            let ours = part.complete().unwrap_or_else(|| panic!("seed {seed}: it has not ended"));
+            let sampling = request.sampling.clone().with_seed(seed_of);
+            let alone = kit.solo(&request.clone().with_n(1).with_sampling(sampling));
+            if ours.finish == FinishReason::Cancelled {
+                assert_eq!(ours.tokens, alone.tokens[..ours.tokens.len()], "seed {seed}");
+            } else {
+                let (ours, alone) = ((ours.finish, ours.text, ours.tokens), (alone.finish, alone.text, alone.tokens));
+                assert_eq!(ours, alone, "seed {seed}");
+            }
+        }
+    }
+    kit.assert_all_is_free();
+}
+
+#[test]
+fn every_text_is_as_alone() {
+    (0..60).for_each(|seed| run(seed, Trouble::None));
+}
+
+#[test]
+fn every_text_is_as_alone_though_sessions_are_lost() {
+    (0..40).for_each(|seed| run(seed, Trouble::Lost));
+}
+
+#[test]
+fn every_text_is_as_alone_though_passes_fail() {
+    (0..40).for_each(|seed| run(seed, Trouble::Failing));
+    (0..40).for_each(|seed| run(seed, Trouble::Spending));
+}
