@@ -76,3 +76,14 @@ fn a_question_finds_the_sentence_that_answers_it() {
         assert!(best.ends_with(answer), "{question}\n{stdout}");
     }
 }
+
+#[test]
+fn a_function_is_called_and_its_result_told() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_tools"), &["How far is it from Bergen to Oslo by sea?"]);
+    let (call, answer) = stdout.split_once('\n').unwrap();
+    let (call, result) = call.split_once(" = ").unwrap();
+    let known = call.starts_with("distance({\"from\": ") && result.ends_with(" km")
+        || call.starts_with("ferry({\"port\": ") && result.starts_with("at ");
+    assert!(known, "the first answer is a call that fits its schema: {stdout}");
+    assert!(!answer.trim().is_empty(), "{stdout}");
+}

@@ -44,7 +44,8 @@
 //! # Depths
 //!
 //! - **A text.** [`open`], [`Generator`]: the example above. [`ModelSource`] has the choices of opening.
-//! - **A conversation.** [`chat_template`] renders it, and [`Generator::generate`] computes only what is new of it.
+//! - **A conversation.** [`Request::chat`] and [`Generator::for_model`]; what is computed of each turn is only what is new.
+//!   With [tools](Request::with_tools), and with reasoning told from the answer.
 //! - **Embeddings.** [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
@@ -123,4 +124,7 @@ mod topics {
     struct Errors;
     #[doc = include_str!("../../docs/kv_layout.md")]
     struct KvLayout;
+    #[cfg(feature = "chat")]
+    #[doc = include_str!("../../docs/tools.md")]
+    struct Tools;
 }

@@ -1,5 +1,7 @@
 //! Everything here runs on the scripted model; a real one is in the package `tests`.
 
+#[cfg(feature = "chat")]
+mod answers;
 mod bad_input;
 mod encodes;
 mod ends;
