@@ -305,8 +305,13 @@ impl Scheduler {
                 Ok(reason) => {
                     let is_whole = !matches!(reason, FinishReason::Cancelled | FinishReason::Deadline);
                     self.stats.finished += u64::from(is_whole);
+                    // Before it is told: whoever has read the end has no further use for the stream.
+                    let is_forgotten = text.call.wish() == Wish::Forget;
                     text.report(reason, now);
-                    self.keep(text);
+                    // What nobody reads any more gives its cells up at once.
+                    if !is_forgotten {
+                        self.keep(text);
+                    }
                 }
                 Err(error) => {
                     text.call.fail(error);
@@ -318,8 +323,7 @@ impl Scheduler {
 
     /// Keeps what was computed of a text for others that begin like it.
     fn keep(&mut self, mut text: Text) {
-        // What nobody reads any more gives its cells up at once.
-        if !text.is_exact() || text.call.wish() == Wish::Forget {
+        if !text.is_exact() {
             return;
         }
         let Some(seq) = text.seq.take_if(|seq| !seq.is_spent()) else { return };

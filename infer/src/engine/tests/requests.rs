@@ -84,6 +84,17 @@ fn completions_of_one_request_differ_by_their_seed_and_share_its_prompt() {
 }
 
 #[test]
+fn what_was_read_to_its_end_is_there_for_the_next_one() {
+    let engine = engine(Script::new());
+    for turn in 0..200 {
+        // The stream is gone as soon as its end was read, which the scheduler may or may not see before it looks.
+        let done =
+            engine.generate(ask(&format!("a long beginning that all have in common, {turn}"))).complete().unwrap();
+        assert_eq!(done.stats.reused_tokens > 0, turn > 0, "turn {turn}");
+    }
+}
+
+#[test]
 fn a_conversation_goes_through_the_models_template_or_the_given_one() {
     let script = Script::new()
         .with_line("<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n", "hi")
