@@ -2,12 +2,13 @@
 
 use super::{
     Constraint,
+    allowed::{Allowed, longest},
+    closing::Closing,
     compile::{Compiled, DEAD_END, contained, invalid, said},
 };
-use crate::{Result, Token};
+use crate::{Error, Result, Token};
 use llguidance::Matcher;
 use std::{fmt, sync::Arc};
-use toktrie::{SimpleVob, TokTrie};
 
 /// Says which tokens may follow a text.
 ///
@@ -16,6 +17,10 @@ use toktrie::{SimpleVob, TokTrie};
 pub(crate) struct Guide {
     compiled: Arc<Compiled>,
     forced_tokens: bool,
+    /// The most tokens a text may have.
+    budget: Option<usize>,
+    /// With a budget: the closing of the empty text, and of each text that the matcher has taken since; where none is known, `None`.
+    closings: Vec<Option<Closing>>,
     /// `None` where following it has failed.
     matcher: Option<Matcher>,
     /// The tokens the matcher has taken. None of them ends a text.
@@ -28,32 +33,40 @@ pub(crate) struct Guide {
     forced: Vec<Token>,
 }
 
-/// The tokens that may follow.
-#[derive(Clone)]
-pub(crate) enum Allowed {
-    One(Token),
-    /// Those whose bit is set.
-    Many(SimpleVob),
-    /// Those that end a text.
-    End,
-}
-
 impl Guide {
     /// More forced tokens than this come with later draws.
     const MOST_FORCED: usize = 64;
+    /// Where a budget is too small, a longer text is looked for to say by how much.
+    const LONGEST_CLOSING: usize = 4096;
     /// Room for a text of usual length.
     const RESERVE: usize = 1024;
 
-    pub(crate) fn new(compiled: Arc<Compiled>, constraint: &Constraint) -> Self {
-        Self {
+    /// # Errors
+    /// [`InvalidConstraint`](crate::ErrorKind::InvalidConstraint) where no text is found that is within the budget.
+    pub(crate) fn new(compiled: Arc<Compiled>, constraint: &Constraint) -> Result<Self> {
+        let mut guide = Self {
             matcher: Some(compiled.begin()),
             compiled,
             forced_tokens: constraint.forced_tokens,
+            budget: constraint.budget,
+            closings: Vec::new(),
             taken: Vec::with_capacity(Self::RESERVE),
             allowed: None,
             ahead: Vec::new(),
             forced: Vec::new(),
+        };
+        if let Some(budget) = constraint.budget {
+            let closing = guide.first_closing(budget)?;
+            if closing.is_none() {
+                let needs = match guide.first_closing(Self::LONGEST_CLOSING)? {
+                    Some(closing) => format!("the shortest one found has {}", closing.tokens().len()),
+                    None => "none was found of any length".into(),
+                };
+                return Err(invalid(format!("no text of at most {budget} tokens meets the constraint: {needs}")));
+            }
+            guide.closings.push(closing);
         }
+        Ok(guide)
     }
 
     /// Whether this is the constraint it follows.
@@ -82,17 +95,42 @@ impl Guide {
     /// [`InvalidConstraint`](crate::ErrorKind::InvalidConstraint) where the text does not keep to the constraint, no token can follow, or finding out
     /// is too much.
     pub(crate) fn mask(&mut self, text: &[Token], logits: &mut [f32]) -> Result<()> {
-        let allowed = self.find(text)?;
-        match allowed {
-            Allowed::One(token) => {
-                let logit = logits[token.index()];
-                logits.fill(f32::NEG_INFINITY);
-                logits[token.index()] = logit;
-            }
-            Allowed::Many(set) => keep(logits, &set),
-            Allowed::End => keep(logits, self.compiled.tokens().end_set()),
+        if self.budget.is_some() {
+            self.go_to_text(text)?;
+            self.closing_in_time()?;
         }
+        let allowed = self.find(text)?;
+        allowed.mask(self.compiled.tokens(), logits);
         Ok(())
+    }
+
+    /// Whether the text can go on with `token`, which may follow it, and still end within the budget.
+    pub(crate) fn admits(&mut self, text: &[Token], token: Token) -> Result<bool> {
+        if self.budget.is_none() || self.is_end(token) {
+            return Ok(true);
+        }
+        self.go_to(text)?;
+        Ok(self.take(token)? && self.is_in_time())
+    }
+
+    /// The token by which a text with a budget comes nearer to its end.
+    pub(crate) fn closing_token(&mut self, text: &[Token]) -> Result<Token> {
+        self.go_to_text(text)?;
+        let next = self.closing_in_time()?.tokens().first().copied();
+        Ok(next.unwrap_or(self.compiled.tokens().ends()[0]))
+    }
+
+    fn is_in_time(&self) -> bool {
+        self.budget.is_none() || self.closing_in_time().is_ok()
+    }
+
+    /// The closing of what was taken, if it fits in what is left of the budget.
+    fn closing_in_time(&self) -> Result<&Closing> {
+        let (budget, taken) = (self.budget.unwrap_or(usize::MAX), self.taken.len());
+        let closing = self.closings.last().and_then(Option::as_ref);
+        closing.filter(|closing| taken + closing.tokens().len() <= budget).ok_or_else(|| {
+            invalid(format!("after {taken} tokens the text cannot be completed within its budget of {budget}"))
+        })
     }
 
     /// The tokens that have no alternative after `text` and `token`, which may follow it.
@@ -107,13 +145,12 @@ impl Guide {
 
     fn find_forced(&mut self, text: &[Token], token: Token) -> Result<()> {
         self.go_to(text)?;
-        let mut next = Some(token);
-        while let Some(token) = next
-            && self.take(token)?
-            && self.forced.len() < Self::MOST_FORCED
-        {
-            next = self.forced_token()?;
-            self.forced.extend(next);
+        let mut is_taken = self.take(token)?;
+        while is_taken && self.forced.len() < Self::MOST_FORCED {
+            let Some(next) = self.forced_token()? else { break };
+            // Where there is no time for it, its draw closes the text.
+            is_taken = self.take(next)? && self.is_in_time();
+            self.forced.extend(is_taken.then_some(next));
         }
         Ok(())
     }
@@ -161,6 +198,12 @@ impl Guide {
         self.compiled.tokens().ends().contains(&token)
     }
 
+    /// Brings the matcher to the end of `text`, or to where an end follows.
+    fn go_to_text(&mut self, text: &[Token]) -> Result<()> {
+        let end = text.iter().position(|&token| self.is_end(token)).unwrap_or(text.len());
+        self.go_to(&text[..end])
+    }
+
     /// Brings the matcher to the end of `text`.
     fn go_to(&mut self, text: &[Token]) -> Result<()> {
         let common = self.taken.iter().zip(text).take_while(|(a, b)| a == b).count();
@@ -177,13 +220,15 @@ impl Guide {
     /// Takes the matcher back to the first `len` tokens, or to the beginning.
     fn go_back(&mut self, len: usize) {
         let surplus = self.taken.len() - len;
-        let back = self.matcher.as_mut().is_some_and(|matcher| {
-            surplus == 0 || contained(|| matcher.rollback(surplus).map_err(|error| invalid(said(&error)))).is_ok()
-        });
+        let back = self
+            .matcher
+            .as_mut()
+            .is_some_and(|matcher| surplus == 0 || contained(|| matcher.rollback(surplus).map_err(failed)).is_ok());
         if back {
             self.taken.truncate(len);
+            self.closings.truncate(len + 1);
         } else {
-            self.taken.clear();
+            self.begin_anew();
             self.matcher = Some(self.compiled.begin());
         }
         if self.allowed.as_ref().is_some_and(|(at, _)| *at > self.taken.len()) {
@@ -197,8 +242,31 @@ impl Guide {
             self.with(|matcher| matcher.try_consume_tokens(&[token.0]).map_err(|error| invalid(said(&error))))?;
         if took == 1 {
             self.taken.push(token);
+            if let Some(budget) = self.budget {
+                let before = self.closings.last().cloned().flatten();
+                let room = budget.checked_sub(self.taken.len());
+                let closing = room.map(|room| self.closing_after(before.as_ref(), token, room)).transpose()?;
+                self.closings.push(closing.flatten());
+            }
         }
         Ok(took == 1)
+    }
+
+    pub(super) fn compiled(&self) -> Arc<Compiled> {
+        self.compiled.clone()
+    }
+
+    /// The text that was taken.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let trie = self.compiled.tokens().trie();
+        self.taken.iter().flat_map(|token| trie.token(token.0)).copied().collect()
+    }
+
+    fn begin_anew(&mut self) {
+        self.matcher = None;
+        self.taken.clear();
+        self.closings.truncate(1);
+        self.allowed = None;
     }
 
     fn ask(&mut self) -> Result<Allowed> {
@@ -208,7 +276,7 @@ impl Guide {
         let compiled = self.compiled.clone();
         let ends = compiled.tokens().ends();
         self.with(|matcher| {
-            if matcher.is_stopped() && !matcher.is_error() {
+            if is_complete(matcher) {
                 return Ok(Allowed::End);
             }
             let mut set = matcher.compute_mask().map_err(|error| match said(&error) {
@@ -231,7 +299,7 @@ impl Guide {
             return Ok(None);
         }
         let bytes = self.with(|matcher| {
-            if matcher.is_stopped() && !matcher.is_error() {
+            if is_complete(matcher) {
                 return Ok(Vec::new());
             }
             let bytes = matcher.compute_ff_bytes();
@@ -245,47 +313,23 @@ impl Guide {
     }
 
     /// Asks the matcher. What failed once is not asked again, but made anew.
-    fn with<T>(&mut self, ask: impl FnOnce(&mut Matcher) -> Result<T>) -> Result<T> {
+    pub(super) fn with<T>(&mut self, ask: impl FnOnce(&mut Matcher) -> Result<T>) -> Result<T> {
         let matcher = self.matcher.get_or_insert_with(|| self.compiled.begin());
         let answer = contained(|| ask(matcher));
         if answer.is_err() {
-            self.matcher = None;
-            self.taken.clear();
-            self.allowed = None;
+            self.begin_anew();
         }
         answer
     }
 }
 
-fn keep(logits: &mut [f32], set: &SimpleVob) {
-    for (&word, block) in set.as_slice().iter().zip(logits.chunks_mut(u32::BITS as usize)) {
-        match word {
-            0 => block.fill(f32::NEG_INFINITY),
-            u32::MAX => {}
-            _ => {
-                for (bit, logit) in block.iter_mut().enumerate() {
-                    *logit = if word >> bit & 1 == 1 { *logit } else { f32::NEG_INFINITY };
-                }
-            }
-        }
-    }
+/// Whether the text is complete and nothing can follow it.
+pub(super) fn is_complete(matcher: &Matcher) -> bool {
+    matcher.is_stopped() && !matcher.is_error()
 }
 
-/// The longest token that a text begins with; none where one begins with all of the text and goes on.
-fn longest(trie: &TokTrie, text: &[u8]) -> Option<Token> {
-    if text.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) {
-        return None;
-    }
-    let (mut node, mut longest) = (trie.root(), None);
-    for &byte in text {
-        match trie.child_at_byte(node, byte) {
-            Some(child) => node = child,
-            None => return longest,
-        }
-        longest = node.token_id().map(Token).or(longest);
-    }
-    // All of the text was walked: what lies below goes on.
-    longest.filter(|_| node.subtree_size() == 1)
+pub(super) fn failed(error: impl fmt::Display) -> Error {
+    invalid(said(&error))
 }
 
 /// A copy is where this one is, and goes its own way from there.
@@ -294,6 +338,8 @@ impl Clone for Guide {
         Self {
             compiled: self.compiled.clone(),
             forced_tokens: self.forced_tokens,
+            budget: self.budget,
+            closings: self.closings.clone(),
             matcher: self.matcher.as_ref().map(Matcher::deep_clone),
             taken: self.taken.clone(),
             allowed: self.allowed.clone(),

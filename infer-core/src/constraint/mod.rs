@@ -1,5 +1,9 @@
 #[cfg(feature = "constraint")]
+mod allowed;
+#[cfg(feature = "constraint")]
 pub(crate) mod cache;
+#[cfg(feature = "constraint")]
+mod closing;
 #[cfg(feature = "constraint")]
 pub(crate) mod compile;
 #[cfg(feature = "constraint")]
@@ -175,7 +179,7 @@ impl Constraint {
     /// the feature `constraint`.
     pub fn compile(&self, vocab: &Arc<Vocab>) -> Result<()> {
         #[cfg(feature = "constraint")]
-        return self.for_vocab(vocab).map(drop);
+        return guide::Guide::new(self.for_vocab(vocab)?, self).map(drop);
         #[cfg(not(feature = "constraint"))]
         {
             let _ = vocab;

@@ -17,18 +17,28 @@ pub(super) struct Constrained {
 impl Constrained {
     pub(super) fn new(constraint: &Constraint, vocab: &Vocab) -> Result<Self> {
         let compiled = constraint.for_vocab(vocab)?;
-        let guide = Some(Box::new(Guide::new(compiled.clone(), constraint)));
+        let guide = Some(Box::new(Guide::new(compiled.clone(), constraint)?));
         Ok(Self { constraint: constraint.clone(), compiled, guide })
     }
 
     /// Puts negative infinity in the place of each logit whose token may not follow `text`.
     pub(super) fn mask(&mut self, text: &[Token], logits: &mut [f32]) -> Result<()> {
-        self.guide().mask(text, logits)
+        self.guide()?.mask(text, logits)
+    }
+
+    /// Whether the text can go on with what was drawn, and still end within its budget.
+    pub(super) fn admits(&mut self, text: &[Token], drawn: Token) -> Result<bool> {
+        self.guide()?.admits(text, drawn)
+    }
+
+    /// The token by which a text with a budget comes nearer to its end.
+    pub(super) fn closing_token(&mut self, text: &[Token]) -> Result<Token> {
+        self.guide()?.closing_token(text)
     }
 
     /// What is forced after `text` and the token drawn.
     pub(super) fn forced(&mut self, text: &[Token], drawn: Token) -> &[Token] {
-        self.guide().forced(text, drawn)
+        self.guide().map(|guide| guide.forced(text, drawn)).unwrap_or_default()
     }
 
     pub(super) fn look_ahead(&mut self, text: &[Token], new: &[Token]) -> Option<LookAhead> {
@@ -44,9 +54,12 @@ impl Constrained {
     }
 
     /// What was given away and not brought back is made anew: it follows the text from its beginning.
-    fn guide(&mut self) -> &mut Guide {
-        let Self { constraint, compiled, guide } = self;
-        guide.get_or_insert_with(|| Box::new(Guide::new(compiled.clone(), constraint)))
+    fn guide(&mut self) -> Result<&mut Guide> {
+        let guide = match self.guide.take() {
+            Some(guide) => guide,
+            None => Box::new(Guide::new(self.compiled.clone(), &self.constraint)?),
+        };
+        Ok(self.guide.insert(guide))
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{
     Logit,
     constrained::{Constrained, LookAhead},
-    draw::{Peaked, Scratch},
+    draw::{Peaked, Pool, Scratch},
     dry,
     penalties::Counts,
     row::{Peak, Softmax, runtime},
@@ -48,6 +48,8 @@ pub struct Sampler {
 impl Sampler {
     /// Room for this many tokens is made at once, so that a generation of usual length allocates nothing on its way.
     const RESERVE: usize = 4096;
+    /// After so many draws that a constraint's budget has no time for, what closes the text is taken.
+    const MOST_REDRAWS: usize = 3;
 
     /// A sampler for a sequence that begins with `prompt`, or is about to. `vocab` is the length of a row of logits.
     ///
@@ -162,22 +164,19 @@ impl Sampler {
         let sampled = Scratch::with(|Scratch { wide, adjusted, dry, pool }| {
             let row = self.row(logits, position, wide)?;
             let model = Softmax::of(row)?;
-            let token = match self.adjust(row, model, position, adjusted, dry)? {
-                Choice::One(token) => token,
-                Choice::Draw(logits) => pool.draw(logits, &self.sampling, self.chances(position))?,
-            };
+            let token = self.choose(row, model, position, adjusted, dry, pool)?;
             Ok(Sampled::new(token, model.logprob(row[token.index()])))
         })?;
         out.push(sampled);
-        if let Self { constrained: Some(constrained), history: Some(history), prompt, .. } = self {
-            let text = history.get(*prompt..position).unwrap_or_default();
+        if let Some((constrained, text)) = self.constrained(position) {
             out.extend(constrained.forced(text, sampled.token).iter().map(|&token| Sampled::new(token, f32::NAN)));
         }
         Ok(())
     }
 
     /// Every token that [`sample`](Self::sample) can draw for `position` with its probability, the most probable first,
-    /// in place of what `out` held. Greedy, that is one.
+    /// in place of what `out` held. Greedy, that is one. What the [budget](crate::Constraint::with_budget) of a constraint has no time for is
+    /// among them: that is looked at when a token is drawn.
     ///
     /// # Errors
     /// Those of [`sample`](Self::sample); `out` is then empty.
@@ -185,7 +184,7 @@ impl Sampler {
         out.clear();
         Scratch::with(|Scratch { wide, adjusted, dry, pool }| {
             let row = self.row(logits, position, wide)?;
-            match self.adjust(row, Softmax::of(row)?, position, adjusted, dry)? {
+            match self.adjust(row, Softmax::of(row)?, position, &[], adjusted, dry)? {
                 Choice::One(token) => out.push((token, 1.0)),
                 Choice::Draw(logits) => pool.distribution(logits, &self.sampling, self.chances(position).xtc, out)?,
             }
@@ -264,12 +263,57 @@ impl Sampler {
         Ok(L::wide(logits, wide))
     }
 
-    /// Adds bias and penalties, DRY's among them.
+    /// Draws a token, and another one where the constraint's budget has no time for it.
+    fn choose(
+        &mut self,
+        row: &[f32],
+        model: Softmax,
+        position: usize,
+        adjusted: &mut Vec<f32>,
+        dry: &mut dry::Work,
+        pool: &mut Pool,
+    ) -> Result<Token> {
+        let mut excluded = Vec::new();
+        loop {
+            let token = match self.adjust(row, model, position, &excluded, adjusted, dry) {
+                Ok(Choice::One(token)) => token,
+                Ok(Choice::Draw(logits)) => pool.draw(logits, &self.sampling, self.chances(position))?,
+                // There is nothing but what was excluded.
+                Err(_) if !excluded.is_empty() => return self.closing_token(position, excluded[0]),
+                Err(error) => return Err(error),
+            };
+            let Some((constrained, text)) = self.constrained(position) else { return Ok(token) };
+            if constrained.admits(text, token)? {
+                return Ok(token);
+            }
+            excluded.push(token);
+            if excluded.len() > Self::MOST_REDRAWS {
+                return self.closing_token(position, token);
+            }
+        }
+    }
+
+    /// In place of one that was drawn.
+    fn closing_token(&mut self, position: usize, drawn: Token) -> Result<Token> {
+        match self.constrained(position) {
+            Some((constrained, text)) => constrained.closing_token(text),
+            None => Ok(drawn),
+        }
+    }
+
+    /// The constraint, and the generated text before `position`.
+    fn constrained(&mut self, position: usize) -> Option<(&mut Constrained, &[Token])> {
+        let Self { constrained: Some(constrained), history: Some(history), prompt, .. } = self else { return None };
+        Some((constrained, history.get(*prompt..position).unwrap_or_default()))
+    }
+
+    /// Applies the constraint, adds bias and penalties, DRY's among them.
     fn adjust<'r>(
         &mut self,
         row: &'r [f32],
         model: Softmax,
         position: usize,
+        excluded: &[Token],
         adjusted: &'r mut Vec<f32>,
         dry: &mut dry::Work,
     ) -> Result<Choice<'r>> {
@@ -279,7 +323,10 @@ impl Sampler {
         } else {
             adjusted.clear();
             adjusted.extend_from_slice(row);
-            self.constrain(position, adjusted)?;
+            if let Some((constrained, text)) = self.constrained(position) {
+                constrained.mask(text, adjusted)?;
+                excluded.iter().for_each(|token| adjusted[token.index()] = f32::NEG_INFINITY);
+            }
             self.add_bias(adjusted);
             self.penalise(position, adjusted, dry);
             let forbidden =
@@ -290,11 +337,6 @@ impl Sampler {
             return Ok(Choice::One(Token(peak.at as u32)));
         }
         Ok(Choice::Draw(Peaked { row, peak: peak.logit, sum }))
-    }
-
-    fn constrain(&mut self, position: usize, logits: &mut [f32]) -> Result<()> {
-        let Self { constrained: Some(constrained), history: Some(history), prompt, .. } = self else { return Ok(()) };
-        constrained.mask(history.get(*prompt..position).unwrap_or_default(), logits)
     }
 
     fn penalise(&mut self, position: usize, logits: &mut [f32], dry: &mut dry::Work) {

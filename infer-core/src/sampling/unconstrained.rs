@@ -15,6 +15,14 @@ impl Constrained {
         match self.0 {}
     }
 
+    pub(super) fn admits(&mut self, _: &[Token], _: Token) -> Result<bool> {
+        match self.0 {}
+    }
+
+    pub(super) fn closing_token(&mut self, _: &[Token]) -> Result<Token> {
+        match self.0 {}
+    }
+
     pub(super) fn forced(&mut self, _: &[Token], _: Token) -> &[Token] {
         match self.0 {}
     }

@@ -24,7 +24,7 @@ pub(crate) fn draw(session: &mut Scripted, sampling: &Sampling, most: usize, one
         let entry = batch.push(&seq, &next, Want::Token);
         session.decode(&batch)?;
         let found = session.outputs().sampled(entry);
-        assert!(!found.is_empty());
+        assert!(!found.is_empty(), "{:?} {}", session.outputs().error(entry), drawn.len());
         assert!(found[1..].iter().all(|sampled| sampled.logprob.is_nan()), "nothing was computed for them");
         let found = if one_by_one { &found[..1] } else { found };
         next = found.iter().map(|sampled| sampled.token).collect();

@@ -1,5 +1,6 @@
 //! Constraints, on the scripted session: each byte is a token there, so a text can be cut into tokens in one way only.
 
+mod budget;
 mod draws;
 mod errors;
 mod json;
