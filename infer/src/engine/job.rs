@@ -23,6 +23,8 @@ pub(crate) struct Job {
     pub(crate) out: Producer,
     /// Its place in the queue, which it gives up when it is begun.
     pub(crate) place: Place,
+    /// What is traced of it; inside whatever its caller was in.
+    pub(crate) span: tracing::Span,
 }
 
 /// Tokens whose log-probabilities are wanted.

@@ -317,7 +317,8 @@ impl Inner {
         }
         session.check_room(&prompt)?;
         let (producer, consumer) = channel(request.n);
-        let job = Job { id, request, prompt, made, out: producer.with_live(self.live()), place };
+        let span = tracing::info_span!("request", id, prompt_tokens = prompt.len(), n = request.n);
+        let job = Job { id, request, prompt, made, out: producer.with_live(self.live()), place, span };
         self.submit(|core| core.generate(job))?;
         Ok(consumer)
     }

@@ -127,7 +127,7 @@ impl Shared {
     pub(crate) fn stats(&self) -> EngineStats {
         let mut stats = self.stats.lock().clone();
         stats.waiting = self.waiting();
-        stats.as_of(Instant::now())
+        stats.seen_at(Instant::now())
     }
 
     pub(crate) fn publish(&self, stats: &EngineStats) {

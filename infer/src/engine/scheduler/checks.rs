@@ -11,14 +11,17 @@ use crate::{
     reader::Reader,
 };
 use infer_core::{Error, ErrorKind, Limits, OpenOptions, Result, Token};
-use std::time::Instant;
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    time::Instant,
+};
 
 impl Scheduler {
     /// Takes a request; what is wrong with it ends it at once.
     pub(crate) fn push(&mut self, job: Job) {
-        let Job { id, request, prompt, made, out, place } = job;
+        let Job { id, request, prompt, made, out, place, span } = job;
         let readers = self.check(&request, &prompt);
-        let span = tracing::debug_span!("request", id, prompt_tokens = prompt.len(), n = request.n);
         let (adapter, readers) = match readers {
             Ok(checked) => checked,
             Err(error) => {
@@ -28,9 +31,19 @@ impl Scheduler {
                 return;
             }
         };
-        let (overflow, wants_top) = (request.overflow, request.sampling.logprobs > 0);
-        let out = Outlet::Stream(out);
-        let call = Call::new(id, made, request.deadline, overflow, wants_top, request.n, adapter, out, place, span);
+        let call = Rc::new(Call {
+            id,
+            made,
+            deadline: request.deadline,
+            overflow: request.overflow,
+            wants_top: request.sampling.logprobs > 0,
+            n: request.n,
+            adapter,
+            out: Outlet::Stream(out),
+            is_over: Cell::new(false),
+            place: RefCell::new(Some(place)),
+            span,
+        });
         let room = self.limits.context - prompt.len() + 1;
         for (index, reader) in readers.into_iter().enumerate() {
             let serial = self.next_serial();
@@ -49,9 +62,20 @@ impl Scheduler {
                 return;
             }
         };
-        let span = tracing::debug_span!("score", id, tokens = tokens.len());
-        let out = Outlet::Scores(Some(out).into());
-        let call = Call::new(id, made, deadline, Overflow::Stop, false, 1, adapter, out, place, span);
+        let span = tracing::info_span!("score", id, tokens = tokens.len());
+        let call = Rc::new(Call {
+            id,
+            made,
+            deadline,
+            overflow: Overflow::Stop,
+            wants_top: false,
+            n: 1,
+            adapter,
+            out: Outlet::Scores(RefCell::new(Some(out))),
+            is_over: Cell::new(false),
+            place: RefCell::new(Some(place)),
+            span,
+        });
         let text = Text::score(self.next_serial(), call, tokens);
         self.queue(text);
     }

@@ -114,8 +114,7 @@ impl Scheduler {
     fn separate(&mut self, error: &Error, now: Instant) {
         let count = self.batch.len();
         let halves = [self.lanes.new_group(), self.lanes.new_group()];
-        let mut nth = 0;
-        for text in self.running.iter_mut().filter(|text| text.row.is_some()) {
+        for (nth, text) in self.running.iter_mut().filter(|text| text.row.is_some()).enumerate() {
             text.trial.set_back(text.stats.generated_tokens);
             if count == 1 || text.trial.is_hopeless() {
                 text.ended = Some(Err(copy_of(error)));
@@ -123,7 +122,6 @@ impl Scheduler {
                 text.trial.separate(halves[nth * 2 / count], 1);
                 text.note(now, Happened::Retried);
             }
-            nth += 1;
         }
     }
 

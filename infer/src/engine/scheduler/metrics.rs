@@ -70,7 +70,7 @@ impl EngineStats {
     }
 
     /// As seen at this time.
-    pub(crate) fn as_of(mut self, now: Instant) -> Self {
+    pub(crate) fn seen_at(mut self, now: Instant) -> Self {
         self.tokens_per_second = self.rate.at(now);
         self
     }
@@ -183,13 +183,13 @@ mod tests {
         for step in 1..=400 {
             stats.count_step(at(f64::from(step) * 0.1), Duration::from_millis(100), 5);
         }
-        let now = stats.clone().as_of(at(40.0));
+        let now = stats.clone().seen_at(at(40.0));
         assert!((now.tokens_per_second - 50.0).abs() < 1.0, "{}", now.tokens_per_second);
         assert_eq!((now.tokens, now.steps), (2000, 400));
-        assert!(stats.clone().as_of(at(100.0)).tokens_per_second < 1.0, "it has been idle for a minute");
+        assert!(stats.clone().seen_at(at(100.0)).tokens_per_second < 1.0, "it has been idle for a minute");
         let mut early = EngineStats::new(start);
         early.count_step(at(0.5), Duration::from_millis(500), 10);
-        let rate = early.as_of(at(0.5)).tokens_per_second;
+        let rate = early.seen_at(at(0.5)).tokens_per_second;
         assert!((rate - 20.0).abs() < 1.0, "{rate}");
     }
 

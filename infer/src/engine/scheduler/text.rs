@@ -36,7 +36,8 @@ pub(super) struct Call {
     pub(super) out: Outlet,
     /// It has failed as a whole: its completions go.
     pub(super) is_over: Cell<bool>,
-    place: RefCell<Option<Place>>,
+    /// In the queue; given up when the first of its completions is begun.
+    pub(super) place: RefCell<Option<Place>>,
     pub(super) span: tracing::Span,
 }
 
@@ -47,35 +48,6 @@ pub(super) enum Outlet {
 }
 
 impl Call {
-    #[expect(clippy::too_many_arguments, reason = "each is a field")]
-    pub(super) fn new(
-        id: u64,
-        made: Instant,
-        deadline: Option<Instant>,
-        overflow: Overflow,
-        wants_top: bool,
-        n: usize,
-        adapter: u32,
-        out: Outlet,
-        place: Place,
-        span: tracing::Span,
-    ) -> Rc<Self> {
-        let place = RefCell::new(Some(place));
-        Rc::new(Self {
-            id,
-            made,
-            deadline,
-            overflow,
-            wants_top,
-            n,
-            adapter,
-            out,
-            is_over: Cell::new(false),
-            place,
-            span,
-        })
-    }
-
     pub(super) fn wish(&self) -> Wish {
         match &self.out {
             Outlet::Stream(out) => out.wish(),

@@ -82,7 +82,15 @@ impl Kit {
         let (out, stream) = channel(request.n);
         let place = self.shared.enter(usize::MAX).unwrap();
         let request = request.clone();
-        self.scheduler.push(Job { id: self.asked, request, prompt, made: Instant::now(), out, place });
+        self.scheduler.push(Job {
+            id: self.asked,
+            request,
+            prompt,
+            made: Instant::now(),
+            out,
+            place,
+            span: tracing::Span::none(),
+        });
         self.asked += 1;
         Asked { stream, parts: Vec::new(), end: None }
     }
