@@ -47,6 +47,10 @@ fn note(info: &PanicHookInfo<'_>) {
 /// Runs what is not this crate's own. A panic is an error that says `panicked at PLACE: MESSAGE`.
 pub(crate) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+        let payload = match payload.downcast::<Caught>() {
+            Ok(caught) => return caught.0,
+            Err(payload) => payload,
+        };
         let message = message(&*payload);
         let last = LAST.try_with(RefCell::take).ok().flatten();
         discard(payload);
@@ -57,6 +61,14 @@ pub(crate) fn catch<R>(run: impl FnOnce() -> R) -> Result<R, String> {
         }
     })
 }
+
+/// Lets a panic that was [caught](catch) go on to the next one who catches it, who gets the same words. The hook is not called again.
+pub(crate) fn go_on(words: String) -> ! {
+    panic::resume_unwind(Box::new(Caught(words)))
+}
+
+/// The words of a panic that goes on.
+struct Caught(String);
 
 /// Wakes. Whose waker panics has no business with what the waking thread does: the panic hook has said it.
 pub(crate) fn wake(waker: Waker) {

@@ -8,12 +8,11 @@ use super::{
     settings::Settings,
     shared::Shared,
 };
-use crate::{EncoderOptions, Turn, panics::catch};
+use crate::{EncoderOptions, Turn, panics};
 use infer_core::{
     Encoder, EncoderInfo, Error, ErrorKind, Model, ModelInfo, Result, Session, SessionOptions, Tokenizer,
 };
 use std::{
-    panic,
     rc::Rc,
     sync::{Arc, OnceLock},
 };
@@ -85,16 +84,16 @@ impl Core {
     /// # Panics
     /// With whatever panicked in it, when all requests have been told: what is left of the value cannot be used.
     pub(super) fn turn(&mut self) -> Turn {
-        catch(|| self.step()).unwrap_or_else(|words| {
+        panics::catch(|| self.step()).unwrap_or_else(|words| {
             let error = Error::new(ErrorKind::Panicked, format!("the engine {words}; it has ended"));
             // It may be half-way through anything.
-            let _ = catch(|| {
+            let _ = panics::catch(|| {
                 if let Some(scheduler) = &mut self.scheduler {
                     scheduler.stop(&error);
                 }
                 self.encodes.end(&error);
             });
-            panic::resume_unwind(Box::new(words))
+            panics::go_on(words)
         })
     }
 

@@ -9,6 +9,8 @@ mod generation;
 mod job;
 mod live;
 mod open;
+#[cfg(all(shuttle, test))]
+mod orders;
 mod scheduler;
 mod settings;
 mod shared;

@@ -51,6 +51,9 @@ fn a_panic_of_any_kind_is_told() {
         panic::resume_unwind(Box::new("goes on"))
     });
     assert_eq!(goes_on, "a job of worker `shaky` panicked: goes on");
+    // Caught, looked at, and let go on: the same words.
+    let on = told(|| crate::panics::go_on(crate::panics::catch(|| panic!("looked at")).unwrap_err()));
+    assert!(on.starts_with("a job of worker `shaky` panicked at ") && on.ends_with(": looked at"), "{on}");
     // A payload that panics when it is dropped.
     struct Bomb;
     impl Drop for Bomb {
