@@ -1,23 +1,21 @@
 //! One safe API over native inference runtimes.
 //!
-//! This is the crate to depend on: it opens a model file with the backend that reads it, generates one stream of text on
-//! any session, and re-exports the vocabulary of [`infer_core`], so that nothing else is needed.
+//! This is the crate to depend on: it opens a model file with the backend that reads it, serves many requests on it at once or
+//! generates a text by hand, and re-exports the vocabulary of [`infer_core`], so that nothing else is needed.
 //!
 //! ```
-//! use infer::{Generator, Request, Sampling, SessionOptions};
+//! use infer::{Engine, Request, Sampling};
 //!
 //! fn main() -> infer::Result<()> {
 //! #   if !infer::Backend::Llama.is_compiled_in() { return Ok(()) }
 //!     let path = "SmolLM2-135M-Instruct.Q4_1.gguf";
 //! #   let path = build_support::fixtures::model("smollm2").expect("`cargo xtask setup` brings it");
-//!     let model = infer::open(path)?;
-//!     let mut session = model.session(&SessionOptions::new().with_context(2048))?;
+//!     let engine = Engine::open(path)?;
 //!     let request = Request::text("The capital of France is")
 //!         .with_sampling(Sampling::default().with_temperature(0.7).with_seed(1))
 //!         .with_max_tokens(16)
 //!         .with_stop("\n");
-//!     let mut generator = Generator::new(model.tokenizer());
-//!     for piece in generator.generate(&mut session, &request)? {
+//!     for piece in engine.generate(request) {
 //!         print!("{}", piece?.text);
 //!     }
 //!     Ok(())
@@ -36,17 +34,21 @@
 //! | [`Sampling`] | how a token is drawn, as plain data; seeded, the same draws after a fork, a cut or a rebuild |
 //! | [`Tokenizer`], [`Detokenizer`] | text to tokens and back, never half a character |
 //! | [`Encoder`], [`Pooling`] | texts to vectors or scores: embeddings, classification, reranking; many texts a pass |
-//! | [`Request`], [`Generator`] | a text to be made, and one that is being made on a session |
+//! | [`Request`], [`Completion`] | a text to be made: prompt, sampling, where it ends; and what it came to |
+//! | [`Engine`], [`Generation`], [`Piece`] | serves many requests at once; the stream of one of them; what that brings |
+//! | [`Generator`] | one text by hand, on a session |
 //! | [`Interrupt`] | stops a running pass from any thread |
 //! | [`Worker`], [`Ticket`] | a value pinned to a thread of its own, and the answer to come of a job for it |
 //! | [`Error`], [`ErrorKind`] | what went wrong, and what a caller can do about it |
 //!
 //! # Depths
 //!
-//! - **A text.** [`open`], [`Generator`]: the example above. [`ModelSource`] has the choices of opening.
-//! - **A conversation.** [`Request::chat`] and [`Generator::for_model`]; what is computed of each turn is only what is new.
+//! - **Many texts.** [`Engine`]: the example above, from any number of threads or tasks. [`EngineBuilder`] has its knobs, and
+//!   `docs/engine.md` what they do. [`ModelSource`] has the choices of opening.
+//! - **A text by hand.** [`open`], [`Model::session`] and [`Generator`], on a thread of one's own.
+//! - **A conversation.** [`Request::chat`], with an engine or a [`Generator::for_model`]; what is computed of each turn is only what is new.
 //!   With [tools](Request::with_tools), and with reasoning told from the answer.
-//! - **Embeddings.** [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
+//! - **Embeddings.** [`Engine::embed`]; by hand [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
 //!
@@ -124,6 +126,8 @@ mod topics {
     struct Errors;
     #[doc = include_str!("../../docs/kv_layout.md")]
     struct KvLayout;
+    #[doc = include_str!("../../docs/engine.md")]
+    struct Engine;
     #[cfg(feature = "chat")]
     #[doc = include_str!("../../docs/tools.md")]
     struct Tools;

@@ -49,7 +49,7 @@ impl Core {
         let (info, tokenizer) = (model.info().clone(), model.tokenizer());
         let is_wanted = encoder.is_some();
         let options = encoder.unwrap_or(encoder_default);
-        let mut encodes = Encodes::new(model.clone(), options, encoder_info, shared.clone());
+        let mut encodes = Encodes::new(model.clone(), options, encoder_info, shared.clone(), settings.step_time);
         let make = Box::new(move |model: &dyn Model| factory.session(model));
         let (scheduler, refused) = match Scheduler::new(Box::new(OneModel(model)), make, settings, shared.clone()) {
             Ok(scheduler) => (Some(scheduler), None),
@@ -99,7 +99,8 @@ impl Core {
 
     fn step(&mut self) -> Turn {
         let turn = self.scheduler.as_mut().map_or(Turn::Wait, Scheduler::turn);
-        let is_more = !self.encodes.is_idle() && !self.shared.is_stopping() && self.encodes.turn();
+        let is_any_running = self.scheduler.as_ref().is_some_and(|scheduler| !scheduler.is_idle());
+        let is_more = !self.encodes.is_idle() && !self.shared.is_stopping() && self.encodes.turn(is_any_running);
         if is_more { Turn::Again } else { turn }
     }
 }

@@ -6,8 +6,19 @@ use infer_core::{Encoder, EncoderInfo, Error, ErrorKind, Model, Pooling, Result,
 use std::{
     collections::VecDeque,
     rc::Rc,
-    sync::{Arc, OnceLock, atomic::AtomicBool, atomic::Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
+
+/// How long a pass may take while texts are being generated, unless the engine's step time says so.
+const USUAL_TIME: Duration = Duration::from_millis(50);
+/// Tokens of such a pass as long as it is not known what one takes.
+const UNKNOWN: usize = 64;
+/// The share of the last pass in what is remembered of how long tokens take.
+const NEW: f64 = 0.3;
 
 /// Texts to be encoded.
 pub(super) struct EncodeJob {
@@ -51,6 +62,9 @@ pub(super) struct Encodes {
     info: Arc<OnceLock<EncoderInfo>>,
     model: Rc<dyn Model>,
     shared: Arc<Shared>,
+    time: Duration,
+    /// Seconds that a token takes, of late.
+    pace: Option<f64>,
 }
 
 impl Encodes {
@@ -59,8 +73,10 @@ impl Encodes {
         options: EncoderOptions,
         info: Arc<OnceLock<EncoderInfo>>,
         shared: Arc<Shared>,
+        time: Option<Duration>,
     ) -> Self {
-        Self { jobs: VecDeque::new(), encoder: None, options, info, model, shared }
+        let time = time.unwrap_or(USUAL_TIME);
+        Self { jobs: VecDeque::new(), encoder: None, options, info, model, shared, time, pace: None }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -111,8 +127,9 @@ impl Encodes {
         Err(Error::unsupported(why))
     }
 
-    /// Encodes about as many texts as fit one pass. Says whether there are more.
-    pub(super) fn turn(&mut self) -> bool {
+    /// Encodes about as many texts as fit one pass; fewer where texts are being generated meanwhile, whose readers wait for it. Says whether
+    /// there are more.
+    pub(super) fn turn(&mut self, is_any_running: bool) -> bool {
         self.jobs.retain(|job| !job.is_cancelled.load(Ordering::Acquire));
         if self.jobs.is_empty() {
             return false;
@@ -121,7 +138,8 @@ impl Encodes {
             self.end(&error);
             return false;
         }
-        let pack = self.pack();
+        let most = if is_any_running { self.tokens_in_time() } else { usize::MAX };
+        let pack = self.pack(most);
         let encoder = self.encoder.as_mut().expect("it was made");
         let jobs = &self.jobs;
         let texts: Vec<_> = pack
@@ -133,15 +151,29 @@ impl Encodes {
             // What was to be packed is wrong, and has been told so.
             return !self.jobs.is_empty();
         }
+        let (tokens, begun) = (texts.iter().map(|text| text.len()).sum(), Instant::now());
         match encoder.encode(&texts) {
-            Ok(()) => self.deliver(&pack),
+            Ok(()) => {
+                self.measured(tokens, begun.elapsed());
+                self.deliver(&pack);
+            }
             Err(error) => self.failed(&pack, &error),
         }
         !self.jobs.is_empty()
     }
 
-    /// What each job has in the next pass: as much as fits of the first one, and what others can add.
-    fn pack(&mut self) -> Vec<Share> {
+    fn tokens_in_time(&self) -> usize {
+        self.pace.map_or(UNKNOWN, |pace| (self.time.as_secs_f64() / pace) as usize)
+    }
+
+    fn measured(&mut self, tokens: usize, took: Duration) {
+        // Never nothing: a clock may be coarse.
+        let new = took.as_secs_f64().max(1e-9) / tokens as f64;
+        self.pace = Some(self.pace.map_or(new, |pace| pace + NEW * (new - pace)));
+    }
+
+    /// What each job has in the next pass of at most so many tokens: as much as fits of the first one, and what others can add.
+    fn pack(&mut self, most: usize) -> Vec<Share> {
         let Self { jobs, encoder, info, .. } = self;
         let info = info.get().expect("the encoder was made");
         let encoder = encoder.as_deref().expect("it was made");
@@ -156,7 +188,7 @@ impl Encodes {
             while from + count < job.count() && texts < info.texts {
                 match job.length_of(from + count, encoder, info) {
                     // A text that is longer has a pass of its own.
-                    Ok(length) if texts == 0 || tokens + length <= info.batch => tokens += length,
+                    Ok(length) if texts == 0 || tokens + length <= info.batch.min(most) => tokens += length,
                     Ok(_) => break,
                     Err(error) => {
                         wrong.push((at, error));

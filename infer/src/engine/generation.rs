@@ -113,7 +113,7 @@ impl Generation {
     pub async fn completed(mut self) -> Result<Completion> {
         self.check_one()?;
         let mut whole = Whole::new(1);
-        while let Some(piece) = self.next().await {
+        while let Some(piece) = self.next_piece().await {
             whole.push(piece?);
         }
         whole.one()
@@ -125,17 +125,18 @@ impl Generation {
     /// As [`complete`](Self::complete).
     pub async fn completed_all(mut self) -> Result<Vec<Completion>> {
         let mut whole = Whole::new(self.n);
-        while let Some(piece) = self.next().await {
+        while let Some(piece) = self.next_piece().await {
             whole.push(piece?);
         }
         whole.all()
     }
 
-    async fn next(&mut self) -> Option<Result<Piece>> {
-        poll_fn(|context| self.poll(context)).await
+    /// Private methods hide those of a trait, too: it must not be called `next`, which every `StreamExt` has.
+    async fn next_piece(&mut self) -> Option<Result<Piece>> {
+        poll_fn(|context| self.poll_piece(context)).await
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece>>> {
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Piece>>> {
         match &mut self.source {
             Source::Channel(consumer) => consumer.poll(context),
             Source::Refused(error) => Poll::Ready(error.take().map(Err)),
@@ -182,7 +183,7 @@ impl futures_core::Stream for Generation {
     type Item = Result<Piece>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Piece>>> {
-        self.poll(context)
+        self.poll_piece(context)
     }
 }
 

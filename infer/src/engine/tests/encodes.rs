@@ -74,6 +74,33 @@ fn streams_go_on_between_passes() {
 }
 
 #[test]
+fn a_pass_beside_streams_is_as_short_as_a_step_may_be() {
+    let entries = Arc::new(Mutex::new(Vec::new()));
+    let seen = entries.clone();
+    // The encoder is made after the session; a text of it takes five milliseconds.
+    let script = Script::new().with_hook(move |step| {
+        if step.session == 1 && step.done > 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if step.session == 1 && step.done == 0 {
+            seen.lock().unwrap().push(step.entries);
+        }
+        None
+    });
+    let engine = builder(script).with_step_time(Duration::from_millis(10)).build().unwrap();
+    let mut stream = engine.generate(endless().with_overflow(crate::Overflow::Shift).with_max_tokens(usize::MAX));
+    stream.wait().unwrap().unwrap();
+    let texts: Vec<_> = (10..50).map(|one| format!("text number {one}")).collect();
+    engine.embed(&texts).wait().unwrap();
+    let beside = std::mem::take(&mut *entries.lock().unwrap());
+    assert!(beside[1..].iter().all(|&texts| texts <= 2), "{beside:?}");
+    drop(stream);
+    until("nothing is generated", || engine.stats().cancelled == 1);
+    engine.embed(&texts).wait().unwrap();
+    assert_eq!(*entries.lock().unwrap(), [8; 5]);
+}
+
+#[test]
 fn documents_are_ranked_and_texts_classified_where_the_model_does_that() {
     let rank = EncoderOptions::new().with_pooling(Pooling::Rank);
     let ranker = builder(Script::new()).with_encoder(rank.clone()).build().unwrap();
