@@ -73,7 +73,7 @@ pub enum Overflow {
     /// An error: before anything is computed where prompt and [`max_tokens`](Request::max_tokens) do not fit together, else where
     /// the context is full.
     Error,
-    /// The oldest tokens but the first few go, and what follows moves up (a *context shift*): the text goes on, and what
+    /// The older half of its tokens goes, but for the first four, and what follows moves up (a *context shift*): the text goes on, and what
     /// was dropped is not known any more. Needs [`max_tokens`](Request::max_tokens), since such a text may never end. For engines, and
     /// sessions that [can](crate::Capabilities::shift).
     Shift,

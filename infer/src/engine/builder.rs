@@ -145,7 +145,8 @@ impl EngineBuilder {
     }
 
     /// Positions that sequences of finished texts may keep, for prompts that begin as they do; 0 is no prefix cache. By default all cells
-    /// that running texts leave free: those give way to them, the least recently used first.
+    /// that running texts leave free: those give way to them, the least recently used first. A beginning of fewer than 16 tokens is
+    /// computed again.
     pub fn with_prefix_cache(mut self, positions: usize) -> Self {
         self.prefix_cache = Some(positions);
         self

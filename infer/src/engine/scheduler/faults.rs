@@ -86,7 +86,7 @@ impl Scheduler {
         self.admission.retry();
         match error.kind() {
             ErrorKind::SessionLost => return Err(error),
-            ErrorKind::OutOfCells => self.make_room(session, error, now),
+            ErrorKind::OutOfCells => self.make_room(session, error, now)?,
             // An interrupt that the engine itself has raised is followed by its end.
             ErrorKind::Cancelled if self.shared.is_stopping() => {}
             ErrorKind::Cancelled => {
@@ -125,40 +125,41 @@ impl Scheduler {
         }
     }
 
-    fn make_room(&mut self, session: &mut dyn Session, error: Error, now: Instant) {
+    fn make_room(&mut self, session: &mut dyn Session, error: Error, now: Instant) -> Result<()> {
         if self.cache.evict() {
             let needed = self.batch.token_count();
             while session.usage().cells_free < needed && self.cache.evict() {}
-            return;
+            return Ok(());
         }
         let holds = |text: &&Text| text.held() > 0 || text.row.is_some();
         let holders = self.running.iter().filter(holds).count();
         let holding = self.running.iter().enumerate().filter(|(_, text)| holds(text));
-        let Some((youngest, _)) = holding.max_by_key(|(_, text)| text.serial) else { return };
+        let Some((youngest, _)) = holding.max_by_key(|(_, text)| text.serial) else { return Ok(()) };
         if holders > 1 {
             let held = self.running[youngest].held();
             self.stats.preemptions += 1;
             self.running[youngest].preempted_at = Some(self.admission.left);
             self.requeue(youngest, now, Happened::Preempted { held });
-        } else {
-            self.does_not_fit(session, youngest, error, now);
+            return Ok(());
         }
+        self.does_not_fit(session, youngest, error, now)
     }
 
     /// Not even alone is there room for it.
-    fn does_not_fit(&mut self, session: &mut dyn Session, at: usize, error: Error, now: Instant) {
+    fn does_not_fit(&mut self, session: &mut dyn Session, at: usize, error: Error, now: Instant) -> Result<()> {
         let text = &mut self.running[at];
         if text.began.is_none() {
             let tokens = text.log.len();
             let message = format!("the prompt has {tokens} tokens, and there are not the KV cells for them: {error}");
             text.ended = Some(Err(Error::new(ErrorKind::OutOfCells, message)));
-            return;
+            return Ok(());
         }
         match text.call.overflow {
-            Overflow::Shift if text.held() > 1 => self.shift(session, at, now),
+            Overflow::Shift if text.held() > 1 => return self.shift(session, at, now),
             Overflow::Error => text.ended = Some(Err(error)),
             _ => text.ended = Some(Ok(FinishReason::ContextFull)),
         }
+        Ok(())
     }
 
     /// A running text gives up its sequence and waits, before all that are younger.

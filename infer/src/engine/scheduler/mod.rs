@@ -187,7 +187,7 @@ impl Scheduler {
     /// [`SessionLost`](infer_core::ErrorKind::SessionLost) only.
     fn step(&mut self, session: &mut dyn Session, now: Instant) -> Result<()> {
         self.admit(session, now)?;
-        if self.shift_full(session, now) {
+        if self.shift_full(session, now)? {
             self.conclude(now);
         }
         let fed = self.fill();

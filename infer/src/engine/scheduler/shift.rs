@@ -14,21 +14,27 @@ const KEPT: usize = 4;
 
 impl Scheduler {
     /// Makes room in contexts that what is to be fed next would overrun. Says whether there were any.
-    pub(super) fn shift_full(&mut self, session: &mut dyn Session, now: Instant) -> bool {
+    ///
+    /// # Errors
+    /// [`SessionLost`](ErrorKind::SessionLost) only.
+    pub(super) fn shift_full(&mut self, session: &mut dyn Session, now: Instant) -> Result<bool> {
         let mut is_any = false;
         // Backwards, since one may leave.
         for at in (0..self.running.len()).rev() {
             let text = &self.running[at];
             if text.call.overflow == Overflow::Shift && text.log.len() > self.limits.context && text.held() > 1 {
-                self.shift(session, at, now);
+                self.shift(session, at, now)?;
                 is_any = true;
             }
         }
-        is_any
+        Ok(is_any)
     }
 
     /// Drops the older half of what a text holds, but for its first few tokens.
-    pub(super) fn shift(&mut self, session: &mut dyn Session, at: usize, now: Instant) {
+    ///
+    /// # Errors
+    /// [`SessionLost`](ErrorKind::SessionLost) only; any other one is the text's own end.
+    pub(super) fn shift(&mut self, session: &mut dyn Session, at: usize, now: Instant) -> Result<()> {
         let text = &mut self.running[at];
         let dropped = dropped(text);
         let moved = move_up(session, text, dropped.clone());
@@ -41,15 +47,14 @@ impl Scheduler {
             // The positions come again, and their random numbers must not.
             sampling.seed = sampling.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
         }
-        let set = moved.and_then(|()| sample(session, text));
-        if let Err(error) = set {
-            if error.kind() == ErrorKind::Unsupported {
-                // Positions that others share cannot be moved, say: what is left is computed anew.
-                self.requeue(at, now, Happened::Retried);
-            } else {
-                text.ended = Some(Err(error));
-            }
+        match moved.and_then(|()| sample(session, text)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::SessionLost => return Err(error),
+            // Positions that others share cannot be moved, say: what is left is computed anew.
+            Err(error) if error.kind() == ErrorKind::Unsupported => self.requeue(at, now, Happened::Retried),
+            Err(error) => text.ended = Some(Err(error)),
         }
+        Ok(())
     }
 }
 

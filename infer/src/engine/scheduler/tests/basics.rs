@@ -10,6 +10,16 @@ fn a_text_is_the_one_that_a_generator_makes() {
     assert_eq!((ours.tokens, ours.stats.generated_tokens), (alone.tokens, 6));
     assert_eq!((ours.stats.prompt_tokens, ours.stats.reused_tokens), (14, 0));
     assert_eq!(ours.token_times.len(), 6);
+    let happened: Vec<Happened> = ours.timeline.events.iter().map(|event| event.what).collect();
+    let expected = [
+        Happened::Queued,
+        Happened::Admitted { tokens: 14, reused: 0 },
+        Happened::Prefill { tokens: 14, steps: 1 },
+        Happened::FirstToken,
+        Happened::Ended { generated: 6 },
+    ];
+    assert_eq!(happened, expected);
+    assert!(ours.timeline.events.is_sorted_by_key(|event| event.at));
     kit.assert_all_is_free();
 }
 

@@ -134,3 +134,29 @@ fn an_interrupt_from_outside_ends_what_was_in_the_pass() {
         assert_eq!((completion.finish, completion.tokens.len()), (FinishReason::Cancelled, 3));
     }
 }
+
+#[test]
+fn a_session_that_is_lost_between_passes_ends_nobody() {
+    // It is lost by a pass of the first text, and noticed when the second one is to be given a sequence.
+    let options = SessionOptions::new().with_sequences(2);
+    let mut kit = Kit::made_by(Script::new(), options, Settings::default(), |model, options| {
+        Ok(Box::new(Poisoned::new(model.session(options)?)))
+    });
+    let first = kit.ask(&ask("one", 10));
+    kit.turns(3);
+    kit.scheduler.session.as_mut().map(|session| session.decode(&deadly_batch())).unwrap().unwrap_err();
+    let second = kit.ask(&ask("two", 10));
+    kit.run();
+    assert_eq!(first.one().tokens, kit.solo(&ask("one", 10)).tokens);
+    assert_eq!(second.one().tokens, kit.solo(&ask("two", 10)).tokens);
+    assert_eq!((kit.stats().rebuilt, kit.stats().failed), (1, 0));
+}
+
+/// Nobody's: the session is lost beside the scheduler.
+fn deadly_batch() -> Batch {
+    let mut session = ScriptedModel::new(Script::new()).session(&SessionOptions::new()).unwrap();
+    let seq = session.open(&infer_core::OpenOptions::default()).unwrap();
+    let mut batch = Batch::new();
+    batch.push(&seq, &[super::poison::DEADLY], infer_core::Want::Nothing);
+    batch
+}
