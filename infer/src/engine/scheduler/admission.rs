@@ -4,7 +4,7 @@
 //! running one is just computing and it begins with as well; a sequence is kept for it meanwhile.
 
 use super::{
-    Scheduler, prefix,
+    Scheduler, copy_of, prefix,
     prefix::PrefixCache,
     text::{Aim, Text},
     timeline::Happened,
@@ -72,6 +72,7 @@ impl Scheduler {
         while at < self.waiting.len() && at <= self.limits.sequences {
             if self.waiting[at].call.is_over.get() {
                 self.waiting.remove(at);
+                self.stats.failed += 1;
                 continue;
             }
             match self.judge(session, at, &kept) {
@@ -186,7 +187,12 @@ impl Scheduler {
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::SessionLost => {
-                self.waiting.insert(at, text);
+                if text.trial.lost_alone(text.stats.generated_tokens) {
+                    self.stats.failed += 1;
+                    text.call.fail(copy_of(&error));
+                } else {
+                    self.waiting.insert(at, text);
+                }
                 Err(error)
             }
             Err(error) => {

@@ -138,28 +138,24 @@ impl Scheduler {
         self.adapter(adapter)
     }
 
-    /// The number of an adapter, which the session must know.
+    /// The number of an adapter. The session must know it; where there is none at the moment, the one that begins the text will say so.
     fn adapter(&mut self, name: Option<&str>) -> Result<u32> {
         let known = self.adapters.iter().position(|known| known.as_deref() == name);
-        let index = match (known, name, &mut self.session) {
-            (Some(index), ..) => index,
-            (None, Some(name), Some(session)) => {
-                match session.open(&OpenOptions::new().with_adapter(name)) {
-                    // It would have been refused for its name first.
-                    Err(error) if error.kind() == ErrorKind::TooManySequences => {}
-                    Err(error) => return Err(error),
-                    Ok(_probe) => {}
-                }
-                self.adapters.push(Some(name.to_owned()));
-                self.adapters.len() - 1
-            }
-            (None, name, _) => {
-                let message =
-                    format!("the session is lost, so whether there is an adapter {name:?} is not known; try again");
-                return Err(Error::new(ErrorKind::SessionLost, message));
-            }
-        };
+        let index = known.map_or_else(|| self.new_adapter(name), Ok)?;
         Ok(u32::try_from(index).expect("sessions have fewer adapters"))
+    }
+
+    fn new_adapter(&mut self, name: Option<&str>) -> Result<usize> {
+        if let (Some(session), Some(name)) = (&mut self.session, name) {
+            match session.open(&OpenOptions::new().with_adapter(name)) {
+                // It would have been refused for its name first; a session that is lost is found to be so by the next step.
+                Err(error) if matches!(error.kind(), ErrorKind::TooManySequences | ErrorKind::SessionLost) => {}
+                Err(error) => return Err(error),
+                Ok(_probe) => {}
+            }
+        }
+        self.adapters.push(name.map(str::to_owned));
+        Ok(self.adapters.len() - 1)
     }
 }
 

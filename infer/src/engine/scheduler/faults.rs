@@ -13,7 +13,7 @@
 
 use super::{Scheduler, copy_of, text::Text, timeline::Happened};
 use crate::{FinishReason, Overflow};
-use infer_core::{Error, ErrorKind, Result, Session};
+use infer_core::{Batch, Error, ErrorKind, Result, Session};
 use std::time::Instant;
 
 /// Good passes after which nothing is held against a text any more.
@@ -28,6 +28,9 @@ pub(super) struct Trial {
     pub(super) group: u32,
     /// Good passes that are to come before it shares passes with all again.
     left: u8,
+    /// So much of it must have been computed before, too: what the pass that failed would have brought it to. Where sequences were spent, it is
+    /// many passes until it can be seen whose fault it was.
+    until: usize,
     /// Sessions lost in a row while it was in the batch.
     losses: u8,
     /// Good passes since the last one.
@@ -46,6 +49,9 @@ impl Trial {
         self.computed = self.computed.max(held);
         self.good = self.good.saturating_add(1);
         self.left = self.left.saturating_sub(1);
+        if held < self.until {
+            return;
+        }
         if self.left == 0 {
             self.group = 0;
         }
@@ -54,8 +60,9 @@ impl Trial {
         }
     }
 
-    /// A pass it was in has failed, when so many tokens were generated of it.
-    fn set_back(&mut self, generated: usize) {
+    /// A pass it was in has failed, which would have brought it to `until`, when so many tokens were generated of it.
+    fn set_back(&mut self, generated: usize, until: usize) {
+        self.until = until;
         let came_further = generated > self.reached.0 || self.computed > self.reached.1;
         self.setbacks = if came_further { 1 } else { self.setbacks.saturating_add(1) };
         self.reached = (generated, self.computed);
@@ -66,6 +73,12 @@ impl Trial {
         self.losses = self.losses.saturating_add(1);
         self.good = 0;
         alone && self.losses >= 2 && self.setbacks >= 2
+    }
+
+    /// A session was lost while it was given a sequence. Says whether it is to blame.
+    pub(super) fn lost_alone(&mut self, generated: usize) -> bool {
+        self.set_back(generated, 0);
+        self.lost(true)
     }
 
     fn is_hopeless(&self) -> bool {
@@ -81,7 +94,7 @@ impl Scheduler {
     /// The pass over the present batch has failed. Nothing has grown.
     ///
     /// # Errors
-    /// The error itself, where the session is lost.
+    /// [`SessionLost`](ErrorKind::SessionLost) only, of the pass or of what was to be done about it.
     pub(super) fn pass_failed(&mut self, session: &mut dyn Session, error: Error, now: Instant) -> Result<()> {
         self.admission.retry();
         match error.kind() {
@@ -114,8 +127,9 @@ impl Scheduler {
     fn separate(&mut self, error: &Error, now: Instant) {
         let count = self.batch.len();
         let halves = [self.lanes.new_group(), self.lanes.new_group()];
-        for (nth, text) in self.running.iter_mut().filter(|text| text.row.is_some()).enumerate() {
-            text.trial.set_back(text.stats.generated_tokens);
+        let fed = self.running.iter_mut().filter_map(|text| text.row.map(|(row, _)| (text, row)));
+        for (nth, (text, row)) in fed.enumerate() {
+            text.trial.set_back(text.stats.generated_tokens, end_of(&self.batch, row));
             if count == 1 || text.trial.is_hopeless() {
                 text.ended = Some(Err(copy_of(error)));
             } else {
@@ -148,6 +162,7 @@ impl Scheduler {
     /// Not even alone is there room for it.
     fn does_not_fit(&mut self, session: &mut dyn Session, at: usize, error: Error, now: Instant) -> Result<()> {
         let text = &mut self.running[at];
+        text.row = None;
         if text.began.is_none() {
             let tokens = text.log.len();
             let message = format!("the prompt has {tokens} tokens, and there are not the KV cells for them: {error}");
@@ -179,8 +194,8 @@ impl Scheduler {
         self.cache.clear();
         let suspects = self.running.iter().filter(|text| text.row.is_some()).count();
         while let Some(text) = self.running.last_mut() {
-            if text.row.is_some() {
-                text.trial.set_back(text.stats.generated_tokens);
+            if let Some((row, _)) = text.row {
+                text.trial.set_back(text.stats.generated_tokens, end_of(&self.batch, row));
                 if text.trial.lost(suspects == 1) || text.trial.is_hopeless() {
                     text.call.fail(copy_of(&error));
                     self.stats.failed += 1;
@@ -196,4 +211,10 @@ impl Scheduler {
         }
         self.down = Some(super::Down { attempts: 0, next: now });
     }
+}
+
+/// How much the sequence of this entry was to hold.
+fn end_of(batch: &Batch, row: usize) -> usize {
+    let entry = &batch.entries()[row];
+    entry.start() + entry.range().len()
 }

@@ -1,5 +1,6 @@
 //! Figures of an engine at work.
 
+use crate::FinishReason;
 use std::{
     fmt,
     time::{Duration, Instant},
@@ -60,6 +61,16 @@ pub struct EngineStats {
 impl EngineStats {
     pub(super) fn new(now: Instant) -> Self {
         Self { rate: Rate { begun: Some(now), last: Some(now), tokens: 0.0 }, ..Self::default() }
+    }
+
+    /// A completion has ended so; with `failed`, its request has failed before.
+    pub(super) fn count_end(&mut self, failed: bool, reason: FinishReason) {
+        let count = match reason {
+            _ if failed => &mut self.failed,
+            FinishReason::Cancelled | FinishReason::Deadline => &mut self.cancelled,
+            _ => &mut self.finished,
+        };
+        *count += 1;
     }
 
     pub(super) fn count_step(&mut self, now: Instant, took: Duration, tokens: usize) {

@@ -51,7 +51,7 @@ pub(crate) type SessionFactory = Box<dyn FnMut(&dyn Model) -> Result<Box<dyn Ses
 /// Tries to make another session before the texts that wait for it end.
 const ATTEMPTS: u32 = 3;
 /// Between the first two tries; each further time twice as long.
-const BETWEEN: Duration = Duration::from_millis(100);
+const BETWEEN: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
 /// Waiting texts that a step looks at, to see whether anybody still wants them.
 const LOOKED_AT: usize = 256;
 
@@ -211,7 +211,7 @@ impl Scheduler {
     fn reap(&mut self, now: Instant) {
         let mut is_any = false;
         for text in &mut self.running {
-            text.ended = judge(text, now, &mut self.stats).map(Ok);
+            text.ended = judge(text, now).map(Ok);
             is_any |= text.ended.is_some();
         }
         if is_any {
@@ -221,13 +221,14 @@ impl Scheduler {
         self.looked_at = from + LOOKED_AT;
         let mut is_any = false;
         for text in self.waiting.iter_mut().skip(from).take(LOOKED_AT) {
-            text.ended = judge(text, now, &mut self.stats).map(Ok);
+            text.ended = judge(text, now).map(Ok);
             is_any |= text.ended.is_some();
         }
         if is_any {
             self.admission.retry();
             self.waiting.retain_mut(|text| match text.ended.take() {
                 Some(Ok(reason)) => {
+                    self.stats.count_end(text.call.is_over.get(), reason);
                     text.report(reason, now);
                     false
                 }
@@ -303,8 +304,7 @@ impl Scheduler {
                     self.stats.failed += 1;
                 }
                 Ok(reason) => {
-                    let is_whole = !matches!(reason, FinishReason::Cancelled | FinishReason::Deadline);
-                    self.stats.finished += u64::from(is_whole);
+                    self.stats.count_end(text.call.is_over.get(), reason);
                     // Before it is told: whoever has read the end has no further use for the stream.
                     let is_forgotten = text.call.wish() == Wish::Forget;
                     text.report(reason, now);
@@ -351,16 +351,14 @@ impl Scheduler {
 }
 
 /// Whether a text is to end, for its reader's sake.
-fn judge(text: &mut Text, now: Instant, stats: &mut EngineStats) -> Option<FinishReason> {
-    let reason = match text.call.wish() {
-        // What is over has been counted; nobody reads what is reported.
-        _ if text.call.is_over.get() => return Some(FinishReason::Cancelled),
-        Wish::Forget | Wish::Cancel => FinishReason::Cancelled,
-        Wish::Go if text.call.deadline.is_some_and(|deadline| now >= deadline) => FinishReason::Deadline,
-        Wish::Go => return None,
-    };
-    stats.cancelled += 1;
-    Some(reason)
+fn judge(text: &Text, now: Instant) -> Option<FinishReason> {
+    match text.call.wish() {
+        // Another completion has failed, and the request with it; nobody reads what is reported.
+        _ if text.call.is_over.get() => Some(FinishReason::Cancelled),
+        Wish::Forget | Wish::Cancel => Some(FinishReason::Cancelled),
+        Wish::Go if text.call.deadline.is_some_and(|deadline| now >= deadline) => Some(FinishReason::Deadline),
+        Wish::Go => None,
+    }
 }
 
 /// The same error once more, for another request.

@@ -133,6 +133,56 @@ fn an_interrupt_from_outside_ends_what_was_in_the_pass() {
         let completion = asked.one();
         assert_eq!((completion.finish, completion.tokens.len()), (FinishReason::Cancelled, 3));
     }
+    assert_eq!((kit.stats().cancelled, kit.stats().finished), (2, 0));
+}
+
+#[test]
+fn beside_a_failing_text_the_others_are_computed_again_however_many_passes_it_takes() {
+    // Nothing is left of a pass that failed, and a prompt takes many.
+    let mut kit = poisoned(Script::new().with_cuts(Cuts::Nowhere).with_batch(2), 4);
+    let long = ask("a prompt that takes many a pass", 4);
+    let asked = kit.ask(&long);
+    let bitter = kit.ask(&ask("this one is rather bitter\u{2}", 5));
+    kit.run();
+    assert_eq!(bitter.error().kind(), ErrorKind::Runtime);
+    assert_eq!(asked.one().tokens, kit.solo(&long).tokens);
+}
+
+#[test]
+fn each_completion_of_a_request_that_fails_is_counted() {
+    let mut kit = poisoned(Script::new(), 4);
+    let asked = kit.ask(&ask("bitter\u{2}", 5).with_n(3));
+    kit.run();
+    assert_eq!((asked.error().kind(), kit.stats().failed), (ErrorKind::Runtime, 3));
+}
+
+#[test]
+fn a_request_that_comes_while_there_is_no_session_waits_for_the_next_one() {
+    let adapter = infer_core::AdapterSource::new("tuned", "tuned");
+    let options = SessionOptions::new().with_sequences(2).with_adapter(adapter);
+    let script = Script::new().with_hook(|step| (step.session == 0).then_some(Fault::Lose));
+    let mut kit = Kit::with_options(script, options, Settings::default());
+    let first = kit.ask(&ask("loses its session", 3));
+    kit.turns(1);
+    assert!(kit.scheduler.session.is_none());
+    let request = ask("comes too early", 3).with_adapter("tuned");
+    let (early, unknown) = (kit.ask(&request), kit.ask(&ask("so does this", 3).with_adapter("unknown")));
+    kit.run();
+    assert_eq!(unknown.error().kind(), ErrorKind::InvalidInput);
+    kit.plain = ScriptedModel::new(Script::new());
+    assert_eq!(early.one().tokens, kit.solo(&request).tokens);
+    assert_eq!(first.one().tokens.len(), 3);
+}
+
+#[test]
+fn who_loses_each_session_before_its_first_pass_fails_alone() {
+    let mut kit = poisoned(Script::new(), 4);
+    let harmless = ask("harmless", 5);
+    let (hostile, other) = (kit.ask(&ask("hostile\u{3}", 5)), kit.ask(&harmless));
+    kit.run();
+    assert_eq!(hostile.error().kind(), ErrorKind::SessionLost);
+    assert_eq!(other.one().tokens, kit.solo(&harmless).tokens);
+    assert_eq!((kit.stats().failed, kit.stats().rebuilt), (1, 2));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod poison;
 mod prefixes;
 mod scores;
 mod shifts;
+mod world;
 
 use super::*;
 use crate::{

@@ -10,6 +10,8 @@ use std::{ops::Range, sync::Arc};
 pub(super) const DEADLY: Token = Token(1);
 /// A pass that feeds this token fails.
 pub(super) const BITTER: Token = Token(2);
+/// The session is lost when sampling is set for a prompt with this token.
+pub(super) const HOSTILE: Token = Token(3);
 
 pub(super) struct Poisoned {
     inner: Box<dyn Session>,
@@ -68,6 +70,7 @@ impl Session for Poisoned {
     }
 
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
+        self.is_lost |= prompt.contains(&HOSTILE);
         self.check()?;
         self.inner.sample_with(seq, sampling, prompt)
     }
