@@ -167,6 +167,26 @@ fn a_family_by_hand() {
     assert_eq!(OutputParser::new(&blank).unwrap_err().kind(), crate::ErrorKind::InvalidInput);
 }
 
+#[cfg(feature = "serde")]
+#[test]
+fn a_family_out_of_a_file() {
+    let json = r#"{"name": "ours", "call": {"begin": "<c>", "end": "</c>"}, "body": {"named": {"arguments": ":"}}}"#;
+    let ours: ToolFormat = serde_json::from_str(json).unwrap();
+    assert_eq!(
+        ours,
+        ToolFormat::new("ours", ToolBody::Named { id: None, arguments: ":".into() }).with_markers("<c>", "</c>")
+    );
+    assert_eq!(calls(ours, "<c>f: {}</c>"), [call("f", "{}")]);
+    for known in ToolFormat::known() {
+        let written = serde_json::to_string(&known).unwrap();
+        assert_eq!(serde_json::from_str::<ToolFormat>(&written).unwrap(), known);
+    }
+    let object =
+        r#"{"name": "o", "call": {"begin": "<c>", "end": ""}, "body": {"object": {"name": "n", "arguments": "a"}}}"#;
+    let format: AnswerFormat = serde_json::from_str(&format!("{{\"tools\": {object}}}")).unwrap();
+    assert_eq!(format.tools.unwrap().body, ToolBody::Object(Fields::new("n", "a")));
+}
+
 #[test]
 fn what_is_no_call_is_text_as_it_was_written() {
     for text in [
@@ -191,6 +211,24 @@ fn what_is_no_call_is_text_as_it_was_written() {
     // Behind one that is none, the next is one.
     let text = "<tool_call>{\"name\": <tool_call>{\"name\": \"b\"}</tool_call>";
     assert_eq!(parse(&format(ToolFormat::hermes()), text), parts("<tool_call>{\"name\":", "", &[call("b", "{}")]));
+}
+
+#[test]
+fn a_long_text_of_beginnings_takes_no_longer_than_it_is() {
+    // Each is followed until it breaks; followed to the end each time, this would take minutes.
+    for unit in [
+        "<tool_call>",
+        "<tool_call>{\"",
+        "<tool_call>{\"name\": \"a\", ",
+        "<tool_call>[[",
+        "<tool_call> \n",
+        "<think>{",
+        "<tool_",
+    ] {
+        is_text(ToolFormat::hermes(), format!("x{}", unit.repeat(10_000)).trim_end());
+    }
+    is_text(ToolFormat::hermes(), &format!("<tool_call>{{\"{}", "a<tool_call>".repeat(10_000)));
+    is_text(ToolFormat::llama_named(), &format!("x{}", "<function=a".repeat(10_000)));
 }
 
 #[test]
