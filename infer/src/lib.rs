@@ -124,6 +124,8 @@ mod topics {
     struct Linking;
     #[doc = include_str!("../../docs/errors.md")]
     struct Errors;
+    #[doc = include_str!("../../docs/structured_output.md")]
+    struct StructuredOutput;
     #[doc = include_str!("../../docs/kv_layout.md")]
     struct KvLayout;
     #[doc = include_str!("../../docs/engine.md")]

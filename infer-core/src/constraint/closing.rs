@@ -7,7 +7,7 @@
 
 use super::{
     compile::Tokens,
-    guide::{Guide, failed, is_complete},
+    guide::{Guide, failed, is_complete, take_back},
 };
 use crate::{Result, Token};
 use llguidance::Matcher;
@@ -236,7 +236,7 @@ impl Search<'_> {
     }
 
     fn go_back(&mut self, len: usize) -> Result<()> {
-        self.matcher.rollback(self.path.len() - len).map_err(failed)?;
+        take_back(self.matcher, self.path.len() - len)?;
         self.path.truncate(len);
         Ok(())
     }

@@ -10,7 +10,10 @@ use llguidance::{
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use toktrie::{ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie};
 
@@ -109,9 +112,13 @@ impl Tokens {
 pub(crate) struct Compiled {
     tokens: Arc<Tokens>,
     beginning: Mutex<Matcher>,
+    /// How often [`beginning`](Self::beginning) was replaced by one that knew more.
+    lessons: AtomicUsize,
 }
 
 impl Compiled {
+    const MOST_LESSONS: usize = 4;
+
     pub(super) fn new(constraint: &Constraint, tokens: Arc<Tokens>) -> Result<Self> {
         let len = constraint.text.len();
         if len > LONGEST_TEXT {
@@ -122,7 +129,7 @@ impl Compiled {
             ErrorKind::InvalidConstraint => invalid(format!("{}: {error}", name(constraint.format))),
             _ => error,
         })?;
-        Ok(Self { tokens, beginning: Mutex::new(beginning) })
+        Ok(Self { tokens, beginning: Mutex::new(beginning), lessons: AtomicUsize::new(0) })
     }
 
     fn compile(constraint: &Constraint, tokens: &Tokens) -> Result<Matcher> {
@@ -155,6 +162,17 @@ impl Compiled {
     /// One to follow a text with. It shares nothing that changes: what one text asks too much of, another one does not notice.
     pub(super) fn begin(&self) -> Matcher {
         self.beginning.lock().unwrap_or_else(PoisonError::into_inner).deep_clone()
+    }
+
+    /// Has later texts begin with one that has followed a text: states of its lexer that were met need not be computed again. What
+    /// is allowed is the same. A few times only, for states count towards the limit of what is followed.
+    pub(super) fn learn(&self, mut matcher: Matcher) -> Result<()> {
+        if self.lessons.fetch_add(1, Ordering::Relaxed) < Self::MOST_LESSONS {
+            matcher.reset().map_err(|error| invalid(said(&error)))?;
+            matcher.invalidate_bias_cache();
+            *self.beginning.lock().unwrap_or_else(PoisonError::into_inner) = matcher;
+        }
+        Ok(())
     }
 }
 

@@ -38,6 +38,8 @@ impl Guide {
     const MOST_FORCED: usize = 64;
     /// Where a budget is too small, a longer text is looked for to say by how much.
     const LONGEST_CLOSING: usize = 4096;
+    /// From so many tokens on a text may have shown something new of its constraint.
+    const WORTH_KEEPING: usize = 8;
     /// Room for a text of usual length.
     const RESERVE: usize = 1024;
 
@@ -223,7 +225,7 @@ impl Guide {
         let back = self
             .matcher
             .as_mut()
-            .is_some_and(|matcher| surplus == 0 || contained(|| matcher.rollback(surplus).map_err(failed)).is_ok());
+            .is_some_and(|matcher| surplus == 0 || contained(|| take_back(matcher, surplus)).is_ok());
         if back {
             self.taken.truncate(len);
             self.closings.truncate(len + 1);
@@ -323,6 +325,14 @@ impl Guide {
     }
 }
 
+/// Takes the last tokens back.
+pub(super) fn take_back(matcher: &mut Matcher, tokens: usize) -> Result<()> {
+    matcher.rollback(tokens).map_err(failed)?;
+    // It remembers the last mask by where in its table it was found, and what will stand there may be another.
+    matcher.invalidate_bias_cache();
+    Ok(())
+}
+
 /// Whether the text is complete and nothing can follow it.
 pub(super) fn is_complete(matcher: &Matcher) -> bool {
     matcher.is_stopped() && !matcher.is_error()
@@ -330,6 +340,16 @@ pub(super) fn is_complete(matcher: &Matcher) -> bool {
 
 pub(super) fn failed(error: impl fmt::Display) -> Error {
     invalid(said(&error))
+}
+
+/// What it has found out about the constraint is of use to those that come after it.
+impl Drop for Guide {
+    fn drop(&mut self) {
+        if let Some(matcher) = self.matcher.take().filter(|_| self.taken.len() >= Self::WORTH_KEEPING) {
+            // One that cannot be brought back to its beginning is dropped.
+            drop(contained(|| self.compiled.learn(matcher)));
+        }
+    }
 }
 
 /// A copy is where this one is, and goes its own way from there.

@@ -2,7 +2,8 @@
 
 use crate::kit::{draw, prompt, session, text, warm};
 use infer_core::{
-    Batch, Constraint, ErrorKind, OpenOptions, Sampled, Sampling, Session, Token, Want,
+    Batch, Constraint, ErrorKind, OpenOptions, Sampled, Sampling, Session, SpecialTokens, Token, TokenFlags, Vocab,
+    VocabKind, Want, Whitespace,
     sampling::Sampler,
     testing::{Scripted, byte_vocab},
 };
@@ -210,4 +211,27 @@ fn a_text_of_several_bytes_a_character_is_whole() {
     let sampling = warm(Constraint::regex("[äöüß€😀]{4}"), 5);
     let drawn = draw(&mut session(), &sampling, 40, false).unwrap();
     assert_eq!(text(&drawn).chars().count(), 4);
+}
+
+/// What may follow is remembered with the place in the grammar, and places come again when a text is cut and goes on otherwise.
+#[test]
+fn what_was_cut_off_is_forgotten() {
+    let bytes = (0..=u8::MAX).map(|byte| (vec![byte], TokenFlags::BYTE));
+    let pieces = bytes.chain([(b"]]".to_vec(), TokenFlags::TEXT), (b"</s>".to_vec(), TokenFlags::END)]);
+    let vocab = Arc::new(Vocab::new(VocabKind::Bpe, SpecialTokens::default(), pieces).unwrap());
+    let constraint = Constraint::any_json().with_whitespace(Whitespace::Compact);
+    let mut sampler = Sampler::for_vocab(&warm(constraint, 0), &[], &vocab).unwrap();
+    let mut may_close_two = |text: &str| {
+        sampler.truncate(0);
+        sampler.accept(0, &tokens(text));
+        let mut all = Vec::new();
+        sampler.distribution(&vec![0.0_f32; vocab.len()], text.len(), &mut all).unwrap();
+        all.iter().any(|&(token, _)| token == Token(256))
+    };
+    for _ in 0..2 {
+        assert!(may_close_two("[[[1"));
+        assert!(!may_close_two("[1,1"));
+        assert!(may_close_two("[[1"));
+        assert!(!may_close_two("[1"));
+    }
 }

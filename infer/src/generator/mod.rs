@@ -290,7 +290,9 @@ impl Pieces<'_> {
         let sampled = outputs.sampled(row);
         let top = outputs.top(row);
         if sampled.is_empty() {
-            return Err(Error::new(ErrorKind::Runtime, "the session drew no token though one was wanted"));
+            let silent = || Error::new(ErrorKind::Runtime, "the session drew no token though one was wanted");
+            let copy_of = |error: &Error| Error::new(error.kind(), error.to_string());
+            return Err(outputs.error(row).map_or_else(silent, copy_of));
         }
         let now = *self.token_times.last().expect("the pass that drew was timed");
         let mut end = None;

@@ -1,6 +1,7 @@
 //! What is promised, a function each.
 
 mod capabilities;
+mod constraints;
 mod cuts;
 mod encoders;
 mod interrupts;
@@ -41,6 +42,8 @@ pub(crate) fn all() -> &'static [Case] {
         Session sampling: a_draw_is_a_function_of_logits_sampling_and_tokens, a_token_is_the_same_where_logits_are_not_looked_at,
             the_most_probable_tokens_are_those_of_the_logits, draws_go_on_after_a_rebuild,
             draws_go_on_after_a_fork, draws_go_on_after_a_cut, sampling_that_cannot_be_is_an_error;
+        Session constraints: constrained_draws_keep_to_the_constraint, constrained_draws_go_on_whatever_was_done,
+            a_bad_constraint_is_an_error_of_sample_with, a_text_against_its_constraint_fails_alone;
         Session saved: restored_goes_on_as_if_nothing_had_happened, states_lie_one_after_the_other_in_a_stream,
             saving_and_restoring_can_be_interrupted_and_can_fail,
             damaged_states_are_refused, restoring_into_a_full_session_is_an_error;
