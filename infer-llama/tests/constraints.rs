@@ -102,3 +102,24 @@ fn forced_tokens_fed_one_by_one_are_drawn_again() {
     assert_eq!(passes, one_by_one.len());
     assert_eq!(together[..6], one_by_one[..6]);
 }
+
+#[test]
+fn with_a_budget_a_document_without_bounds_is_whole() {
+    const NOTE: &str = r#"{
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["text", "tags"],
+        "additionalProperties": false
+    }"#;
+    let model = model("smollm2");
+    let prompt = prompt(&model);
+    let mut session = model.session(&options().with_context(512)).unwrap();
+    for (seed, budget) in [(0, 16), (1, 24), (2, 32)] {
+        let constraint = Constraint::json_schema(NOTE).with_budget(budget);
+        let sampling = Sampling::default().with_temperature(1.0).with_seed(seed).with_constraint(constraint);
+        let (drawn, _) = draw(&mut session, &sampling, &prompt, true);
+        assert!(drawn.len() <= budget + 1, "{} tokens of {budget}", drawn.len());
+        let value: Value = serde_json::from_str(&text(&model, &drawn)).unwrap();
+        assert!(value["text"].is_string() && value["tags"].as_array().unwrap().iter().all(Value::is_string), "{value}");
+    }
+}
