@@ -4,6 +4,7 @@ mod capabilities;
 mod constraints;
 mod cuts;
 mod encoders;
+mod engine;
 mod interrupts;
 mod limits;
 mod mistakes;
@@ -55,6 +56,8 @@ pub(crate) fn all() -> &'static [Case] {
         Session capabilities: capabilities_tell_the_truth, adapters_are_the_sessions, adapters_change_what_is_computed;
         Session shifts: a_shift_takes_positions_out;
         Session random: any_sequence_of_operations_equals_recompute;
+        Session engine: texts_of_an_engine_are_as_alone, texts_of_an_engine_that_give_way_come_to_the_same,
+            requests_of_an_engine_that_cannot_be_are_errors_of_their_own, an_engine_that_ends_leaves_nobody_waiting;
         Encoder encoders: a_vector_depends_on_its_text_alone, vectors_are_what_the_encoder_says, poolings_are_what_they_say,
             texts_that_cannot_be_are_errors_by_their_index, an_encoders_interrupt_is_a_level,
             pairs_are_compared_or_unsupported;

@@ -3,6 +3,7 @@
 #[cfg(feature = "chat")]
 mod answers;
 mod bad_input;
+mod constraints;
 mod encodes;
 mod ends;
 mod requests;
