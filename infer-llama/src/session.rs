@@ -36,7 +36,7 @@ use std::{
 /// A llama.cpp context behind [`infer_core::Session`].
 ///
 /// It is `Send` and not `Sync`: it may move to another thread between calls, and is used by one at a time. Logits are read where
-/// the library left them; a step in steady state allocates nothing in Rust.
+/// the library left them; a step in steady state allocates nothing in Rust, but for constraints.
 ///
 /// What the trait leaves to a backend, here:
 /// - A pass that was [interrupted](infer_core::Session::interrupt) or failed is taken back: the positions it added are removed. Where the
@@ -51,6 +51,8 @@ use std::{
 /// - [`shift`](infer_core::Session::shift) moves the keys at once; positions that a fork shares are not moved.
 /// - A state is [saved](infer_core::Session::save) from where it lies, and fits sessions with the same number formats and layout: of
 ///   [`KvLayout::Split`], with as many sequences.
+/// - What a [constraint](infer_core::Constraint) will allow is found on another thread while a pass runs, where
+///   [fewer threads](infer_core::SessionOptions::threads) are asked for than [can be had](crate::available_threads); it is started for the first one.
 /// - [`truncate`](infer_core::Session::truncate) and [`fork`](infer_core::Session::fork) answer
 ///   [`Unsupported`](infer_core::ErrorKind::Unsupported) where the model's memory cannot do it exactly.
 ///
