@@ -68,6 +68,11 @@ pub struct Growth {
 }
 
 impl Growth {
+    /// Bytes in memory that no file backs, before.
+    pub fn held_before(&self) -> f64 {
+        self.before.anonymous as f64
+    }
+
     /// States it under the name `what`; `most` is how many bytes may have been added.
     pub fn tell(&self, run: &mut Run, what: &str, most: f64) {
         let Self { warm_up, measured, before, after } = self;

@@ -11,7 +11,9 @@
 mod figure;
 pub mod growth;
 pub mod http;
+mod judge;
 pub mod memory;
+mod random;
 #[allow(unsafe_code, reason = "it calls llama.cpp as a C program does, to be compared with")]
 pub mod raw;
 mod run;
@@ -19,4 +21,6 @@ pub mod server;
 pub mod turns;
 
 pub use figure::{Bar, Figure, Verdict};
+pub use judge::keeps_to;
+pub use random::Random;
 pub use run::Run;

@@ -32,7 +32,7 @@ impl Server {
     ///
     /// # Errors
     /// The program was not built (the message says how), or it ended or did not become ready, with the end of its log.
-    pub fn start(model: &Path, options: &[&str], folder: &Path) -> Result<Self, String> {
+    pub fn start(model: &Path, options: &[String], folder: &Path) -> Result<Self, String> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let program = build_support::programs::program("llama-server").map_err(|error| error.to_string())?;
         let address = free_address()?;
@@ -120,7 +120,7 @@ impl Batched {
     ///
     /// # Errors
     /// The program was not built (the message says how), it failed, or it did not measure one shape.
-    pub fn measure(model: &Path, options: &[&str]) -> Result<Self, String> {
+    pub fn measure(model: &Path, options: &[String]) -> Result<Self, String> {
         let program = build_support::programs::program("llama-batched-bench").map_err(|error| error.to_string())?;
         let mut command = Command::new(&program);
         command.arg("--model").arg(model).args(["--output-format", "jsonl"]).args(options).stdin(Stdio::null());

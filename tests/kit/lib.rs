@@ -7,7 +7,7 @@
 //! - [`prompts`]: what is decoded;
 //! - [`samplers`]: what llama.cpp's own samplers leave of a row of logits;
 //! - [`trace`]: what a session computed, and when two runs agree;
-//! - [`heap`]: what a piece of code asks the allocator for.
+//! - [`heap`] and [`heap_so_far`]: what a piece of code asks the allocator for.
 #![deny(unsafe_code)]
 
 pub mod child;
@@ -21,6 +21,6 @@ pub mod samplers;
 pub mod trace;
 
 pub use raw::{
-    counting::{Counting, Heap, heap},
+    counting::{Counting, Heap, heap, heap_so_far},
     detokenize::LlamaDetokenizer,
 };

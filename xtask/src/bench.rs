@@ -14,7 +14,8 @@ use crate::setup::{self, Thing};
 use crate::workspace::{cargo, run as run_command};
 
 /// Every bench, by the name of its file in benches/.
-const ALL: &[&str] = &["greedy", "templates", "layers", "memory", "llama", "states", "draws", "embeddings", "soak"];
+const ALL: &[&str] =
+    &["greedy", "templates", "layers", "memory", "llama", "states", "draws", "embeddings", "engine", "soak"];
 
 /// Set up what is missing, measure, and compare with the bars. Progress and tables go to stderr, a line of JSON for each figure
 /// to stdout.

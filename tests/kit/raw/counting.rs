@@ -72,6 +72,21 @@ pub fn heap<R>(work: impl FnOnce() -> R) -> (Heap, R) {
     (heap, result)
 }
 
+/// What this thread has asked the allocator for so far: for code that cannot be put into a [`heap`], because others call it.
+///
+/// # Panics
+/// As [`heap`].
+pub fn heap_so_far() -> Heap {
+    let so_far = HEAP.get();
+    drop(black_box(Box::new(0_u8)));
+    assert_ne!(
+        HEAP.replace(so_far),
+        so_far,
+        "install it: #[global_allocator] static HEAP: kit::Counting = kit::Counting;"
+    );
+    so_far
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,10 @@
-//! Models loaded and let go, and sequences opened, forked, cut and dropped, again and again in one process: nothing grows.
+//! Models loaded and let go, sequences opened, forked, cut and dropped, and requests made of engines and cancelled, again and again in one
+//! process: nothing grows.
 //!
 //! What counts is taken after a warm-up, in which allocators and caches reach their size, and again at the end. Growth that every round
 //! adds to is found so; a leak too small for the process's figures is LeakSanitizer's (`cargo xtask sanitize address`).
+
+mod requests;
 
 use infer_benches::{Run, growth::rounds};
 use infer_core::{Batch, KvLayout, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
@@ -17,13 +20,25 @@ const MOST_OF_LOADS: f64 = 4e6;
 /// A sequence that kept what it was given for its tokens would add 4 kB a round, and its logits 200 kB.
 const MOST_OF_SEQUENCES: f64 = 1e6;
 
+/// The parts, by name.
+const PARTS: [&str; 3] = ["loads", "sequences", "requests"];
+
 fn main() -> ExitCode {
-    let path = build_support::fixtures::model("smollm2").unwrap_or_else(|error| panic!("{error}"));
-    let llama = Llama::linked().unwrap_or_else(|error| panic!("{error}"));
-    let mut run = Run::from_args();
-    loads(&mut run, &llama, &path).unwrap_or_else(|error| panic!("{error}"));
-    sequences(&mut run, &llama, &path).unwrap_or_else(|error| panic!("{error}"));
+    let mut run = Run::of_parts(&PARTS);
+    for part in PARTS.into_iter().filter(|part| run.wants(part)).collect::<Vec<_>>() {
+        soak(&mut run, part).unwrap_or_else(|error| panic!("{error}"));
+    }
     run.finish()
+}
+
+fn soak(run: &mut Run, part: &str) -> Result<()> {
+    let path = build_support::fixtures::model("smollm2").unwrap_or_else(|error| panic!("{error}"));
+    let llama = Llama::linked()?;
+    match part {
+        "loads" => loads(run, &llama, &path),
+        "sequences" => sequences(run, &llama, &path),
+        _ => requests::scripted(run).and_then(|()| requests::on_model(run, &path)),
+    }
 }
 
 fn loads(run: &mut Run, llama: &Llama, path: &Path) -> Result<()> {
