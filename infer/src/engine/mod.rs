@@ -6,6 +6,7 @@ mod channel;
 mod core;
 mod encode;
 mod generation;
+mod inner;
 mod job;
 mod live;
 mod open;
@@ -14,7 +15,7 @@ mod orders;
 mod scheduler;
 mod settings;
 mod shared;
-#[cfg(all(test, not(shuttle)))]
+#[cfg(all(test, feature = "chat", not(shuttle)))]
 mod tests;
 
 pub use answer::Answer;
@@ -23,27 +24,23 @@ pub use generation::{Blocking, Generation};
 pub use scheduler::{EngineStats, Happened, StepTimes, Timeline, TimelineEvent};
 
 use self::{
-    answer::answer,
-    channel::{Consumer, channel},
     core::{Core, Plan},
-    encode::{EncodeJob, Pairs, Wanted, copy_of},
-    job::{Job, ScoreJob, ScoreReply},
-    live::{Gate, Live},
+    encode::{Pairs, Wanted},
+    inner::{Inner, Queue},
+    live::Gate,
     open::Made,
-    shared::{Place, Shared},
 };
 use crate::{ModelSource, Prompt, Request, Worker, prompt::Prompter};
+#[cfg(doc)]
+use infer_core::ErrorKind;
 use infer_core::{
-    Capabilities, Detokenizer, EncoderInfo, Error, ErrorKind, KvLayout, Limits, Model, ModelInfo, Result, Sampled,
-    Special, Token, Tokenizer,
+    Capabilities, Detokenizer, EncoderInfo, KvLayout, Limits, Model, ModelInfo, Result, Sampled, Special, Token,
+    Tokenizer,
 };
 use std::{
     fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread::{self, ThreadId},
+    sync::{Arc, OnceLock, atomic::AtomicU64},
+    thread,
     time::Instant,
 };
 
@@ -86,26 +83,6 @@ use std::{
 /// thread, in a waker.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
-
-struct Inner {
-    worker: Worker<Core>,
-    /// The worker's.
-    thread: ThreadId,
-    shared: Arc<Shared>,
-    gate: Arc<Gate>,
-    queue: Queue,
-    info: Arc<ModelInfo>,
-    prompter: Prompter,
-    session: Result<Made>,
-    encoder: Arc<OnceLock<EncoderInfo>>,
-    ids: AtomicU64,
-}
-
-/// The bound of the queue, and what happens beyond it.
-struct Queue {
-    bound: usize,
-    when_full: WhenFull,
-}
 
 /// Making one.
 impl Engine {
@@ -301,150 +278,9 @@ impl fmt::Debug for Engine {
     }
 }
 
-impl Inner {
-    fn next_id(&self) -> u64 {
-        self.ids.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn generate(&self, id: u64, request: Request) -> Result<Consumer> {
-        let made = Instant::now();
-        let session = self.session()?;
-        check_count(request.n, session.limits.sequences)?;
-        request.sampling.validate(session.limits.vocab)?;
-        let place = self.place(request.deadline)?;
-        let (request, prompt) = self.prompter.prepare(request)?;
-        if let Some(constraint) = &request.sampling.constraint {
-            // Kept in the vocabulary, where the session finds it.
-            constraint.compile(self.prompter.tokenizer().vocab())?;
-        }
-        session.check_room(&prompt)?;
-        let (producer, consumer) = channel(request.n);
-        let span = tracing::info_span!("request", id, prompt_tokens = prompt.len(), n = request.n);
-        let job = Job { id, request, prompt, made, out: producer.with_live(self.live()), place, span };
-        self.submit(|core| core.generate(job))?;
-        Ok(consumer)
-    }
-
-    fn score(&self, prompt: Prompt) -> Result<Answer<Vec<Sampled>>> {
-        let made = Instant::now();
-        let session = self.session()?;
-        let place = self.place(None)?;
-        let (_, tokens) = self.prompter.prepare(Request::new(prompt))?;
-        session.check_room(&tokens)?;
-        let (reply, answer) = answer(self.thread, self.live());
-        let is_cancelled = reply.cancelled();
-        let scored = tokens.clone();
-        let out = ScoreReply::new(
-            move |scores| {
-                let with_token = |(&token, logprob)| Sampled::new(token, logprob);
-                let scores = scores.map(|scores| scored.iter().skip(1).zip(scores).map(with_token).collect());
-                reply.answer(scores);
-            },
-            is_cancelled,
-        );
-        let job = ScoreJob { id: self.next_id(), tokens, adapter: None, deadline: None, made, out, place };
-        self.submit(|core| core.score(job))?;
-        Ok(answer)
-    }
-
-    fn encode_all<S: AsRef<str>>(&self, texts: impl IntoIterator<Item = S>) -> Result<Vec<Vec<Token>>> {
-        texts.into_iter().map(|text| self.tokens(text.as_ref(), Special::ADD)).collect()
-    }
-
-    fn tokens(&self, text: &str, special: Special) -> Result<Vec<Token>> {
-        let mut tokens = Vec::new();
-        self.prompter.tokenizer().encode(text, special, &mut tokens)?;
-        Ok(tokens)
-    }
-
-    fn encode<T: Send + 'static>(
-        &self,
-        wanted: Wanted,
-        texts: Vec<Vec<Token>>,
-        pairs: Option<Pairs>,
-        read: impl FnOnce(Vec<Vec<f32>>) -> T + Send + 'static,
-    ) -> Result<Answer<T>> {
-        let place = Some(self.place(None)?);
-        let (reply, answer) = answer(self.thread, self.live());
-        let is_cancelled = reply.cancelled();
-        let answered = Box::new(move |vectors: Result<Vec<Vec<f32>>>| reply.answer(vectors.map(read)));
-        let job = EncodeJob {
-            wanted,
-            texts,
-            pairs,
-            answer: answered,
-            is_cancelled,
-            place,
-            found: Vec::new(),
-            is_alone: false,
-        };
-        self.submit(|core| core.encode(job))?;
-        Ok(answer)
-    }
-
-    fn session(&self) -> Result<&Made> {
-        self.session.as_ref().map_err(copy_of)
-    }
-
-    /// A place in the queue.
-    fn place(&self, until: Option<Instant>) -> Result<Place> {
-        match self.queue.when_full {
-            // Its own thread would wait for itself.
-            WhenFull::Wait if thread::current().id() != self.thread => self.shared.enter_by(self.queue.bound, until),
-            _ => self.shared.enter(self.queue.bound),
-        }
-    }
-
-    fn live(&self) -> Live {
-        self.gate.enter()
-    }
-
-    fn submit(&self, job: impl FnOnce(&mut Core) + Send + 'static) -> Result<()> {
-        // Each job has a place, and the worker's queue has as many, so there is room. It is the worker that has ended, with its last words.
-        self.worker.try_submit(job).map(drop)
-    }
-
-    fn drain(&self, until: Option<Instant>) -> bool {
-        self.shared.close();
-        let until = if thread::current().id() == self.thread { Some(Instant::now()) } else { until };
-        self.gate.wait(until)
-    }
-}
-
 /// The same model with another chat template.
 fn with_template(info: &ModelInfo, template: String) -> ModelInfo {
     let mut info = info.clone();
     info.chat_template = Some(template);
     info
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // The pass that runs ends now; dropping the worker waits for the thread, unless this is it.
-        self.shared.stop();
-    }
-}
-
-impl Made {
-    /// What no step could ever hold is said before it is tried.
-    fn check_room(&self, tokens: &[Token]) -> Result<()> {
-        if self.cells == 0 || tokens.len() <= self.cells || tokens.len() > self.limits.context {
-            return Ok(());
-        }
-        let message = format!(
-            "the prompt has {} tokens, and there are {} cells; shorten it, or make the engine with more",
-            tokens.len(),
-            self.cells
-        );
-        Err(Error::new(ErrorKind::OutOfCells, message))
-    }
-}
-
-fn check_count(n: usize, sequences: usize) -> Result<()> {
-    if (1..=sequences).contains(&n) {
-        return Ok(());
-    }
-    Err(Error::invalid_input(format!(
-        "{n} completions of one request; there must be at least 1, and at most the {sequences} sequences that run at once"
-    )))
 }

@@ -12,7 +12,7 @@ mod streams;
 use super::*;
 use crate::{Completion, FinishReason, Generator};
 use infer_core::{
-    SessionOptions,
+    Error, ErrorKind, SessionOptions,
     testing::{Fault, Script, ScriptedModel, Step},
 };
 use std::{
