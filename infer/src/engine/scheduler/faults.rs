@@ -209,6 +209,7 @@ impl Scheduler {
             let last = self.running.len() - 1;
             self.requeue(last, now, Happened::SessionLost);
         }
+        (self.stats.sequences, self.stats.cells, self.stats.cells_free) = (0, 0, 0);
         self.down = Some(super::Down { attempts: 0, next: now });
     }
 }

@@ -1,4 +1,7 @@
-use super::{poison::Poisoned, *};
+use super::{
+    poison::{DEADLY, Poisoned},
+    *,
+};
 use infer_core::testing::{Cuts, Fault};
 
 fn requests(count: usize) -> Vec<Request> {
@@ -207,6 +210,6 @@ fn deadly_batch() -> Batch {
     let mut session = ScriptedModel::new(Script::new()).session(&SessionOptions::new()).unwrap();
     let seq = session.open(&infer_core::OpenOptions::default()).unwrap();
     let mut batch = Batch::new();
-    batch.push(&seq, &[super::poison::DEADLY], infer_core::Want::Nothing);
+    batch.push(&seq, &[DEADLY], infer_core::Want::Nothing);
     batch
 }
