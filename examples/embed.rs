@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p infer-examples --bin embed -- MODEL QUESTION`
 
-use infer::{Encoder, EncoderOptions, Model, Special};
+use infer::Engine;
 
 const SENTENCES: [&str; 8] = [
     "The ferry leaves the old harbour at nine.",
@@ -19,32 +19,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which model? `cargo xtask model minilm` prints the path of one")?;
     let question = arguments.next().unwrap_or_else(|| "When is the boat going?".to_owned());
-    let model = infer::open(path)?;
-    // As the model was trained, and of length 1: then the dot product of two vectors is their cosine.
-    let mut encoder = model.encoder(&EncoderOptions::new())?;
+    // Vectors are as the model was trained to make them, and of length 1: then the dot product of two is their cosine.
+    let engine = Engine::open(path)?;
 
-    // What is searched is encoded once, all sentences in as few passes as they fit in. An index would keep these vectors.
-    let sentences = encode(&*model, &mut *encoder, &SENTENCES)?;
-    let asked = encode(&*model, &mut *encoder, &[&question])?;
+    // What is searched is encoded once, all sentences in as few passes as they fit in. An index would keep these vectors. In a service, texts
+    // of all who ask share passes.
+    let sentences = engine.embed(SENTENCES);
+    let asked = engine.embed([&question]).wait()?.remove(0);
+    let sentences = sentences.wait()?;
 
     let mut found: Vec<(f32, &str)> =
-        sentences.iter().zip(SENTENCES).map(|(sentence, text)| (dot(sentence, &asked[0]), text)).collect();
+        sentences.iter().zip(SENTENCES).map(|(sentence, text)| (dot(sentence, &asked), text)).collect();
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     for (cosine, text) in found {
         println!("{cosine:.3}  {text}");
     }
     Ok(())
-}
-
-/// The vector of each text.
-fn encode(model: &dyn Model, encoder: &mut dyn Encoder, texts: &[&str]) -> infer::Result<Vec<Vec<f32>>> {
-    let mut tokens = vec![Vec::new(); texts.len()];
-    for (text, tokens) in texts.iter().zip(&mut tokens) {
-        model.tokenizer().encode(text, Special::ADD, tokens)?;
-    }
-    encoder.encode(&tokens.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-    let vectors = encoder.vectors();
-    Ok((0..vectors.len()).filter_map(|text| vectors.vector(text)).map(<[f32]>::to_vec).collect())
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {

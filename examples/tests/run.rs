@@ -87,3 +87,34 @@ fn a_function_is_called_and_its_result_told() {
     assert!(known, "the first answer is a call that fits its schema: {stdout}");
     assert!(!answer.trim().is_empty(), "{stdout}");
 }
+
+#[test]
+fn many_ask_and_share_what_they_have_in_common() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_serve_many"), &[]);
+    assert!(stdout.matches("?\n    ").count() == 12, "{stdout}");
+    let numbers = |line: &str| -> Vec<f64> {
+        line.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|number| number.parse().ok()).collect()
+    };
+    let (rate, figures) = (stdout.lines().rev().nth(1).unwrap(), stdout.lines().last().unwrap());
+    assert!(numbers(rate)[0] > 12.0 && numbers(rate)[2] > 0.0, "{rate}");
+    let [steps, computed, reused] = numbers(figures)[..] else { panic!("{figures}") };
+    // A step for each token of one text after the other would be more; and what all prompts begin with is most of them.
+    assert!(steps < numbers(rate)[0] && reused > computed, "{rate}\n{figures}");
+}
+
+#[test]
+fn streams_are_awaited_dropped_and_ended_by_the_clock() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_async_stream"), &[]);
+    assert!(stdout.contains("ended by: length, 32 tokens"), "{stdout}");
+    let dropped = stdout.rsplit_once("dropped after ").unwrap().1.split_once(" tokens").unwrap().0;
+    assert!((40..400).contains(&dropped.parse::<usize>().unwrap()), "{stdout}");
+    assert!(stdout.contains("late: ended by: deadline"), "{stdout}");
+}
+
+#[test]
+fn a_text_by_a_schema_is_a_struct() {
+    let (stdout, _) = run(env!("CARGO_BIN_EXE_structured"), &[]);
+    assert!(stdout.starts_with("{\"subject\": \""), "{stdout}");
+    let stars = stdout.rsplit_once("stars: ").unwrap().1.trim().parse::<u8>().unwrap();
+    assert!((1..=5).contains(&stars) && stdout.contains("\nmood: "), "{stdout}");
+}

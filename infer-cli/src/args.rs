@@ -1,7 +1,11 @@
 //! Arguments that several subcommands take.
 
-use crate::{failure::Failure, output};
-use infer::{Backend, Error, ErrorKind, Library, Model, ModelSource, Variant};
+use crate::{
+    failure::Failure,
+    lines::{Ended, Lines},
+    output,
+};
+use infer::{Backend, Engine, EngineBuilder, Error, ErrorKind, Library, Model, ModelSource, Variant};
 use std::{
     fs::File,
     io::{BufRead, IsTerminal, Read, StdinLock},
@@ -13,7 +17,7 @@ use std::{
 const MOST: u64 = 256 << 20;
 
 /// Bytes of a line that are read at most.
-const LONGEST_LINE: u64 = 1 << 20;
+pub(crate) const LONGEST_LINE: usize = 1 << 20;
 /// Lines that are read at most.
 const MOST_LINES: usize = 100_000;
 
@@ -70,6 +74,24 @@ impl ModelArgs {
         Ok(model?)
     }
 
+    /// An engine of the model to be built, which has a bar on stderr.
+    pub(crate) fn engine(&self, threads: Option<usize>) -> EngineBuilder {
+        let mut show = output::progress("loading");
+        let builder = Engine::builder(self.source()).with_progress(move |done| {
+            show(done);
+            ControlFlow::Continue(())
+        });
+        match threads {
+            Some(threads) => builder.with_threads(threads),
+            None => builder,
+        }
+    }
+
+    /// The model's file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.model
+    }
+
     /// Opens only the vocabulary, which takes no time worth showing.
     pub(crate) fn open_vocab(&self) -> Result<Box<dyn Model>, Failure> {
         Ok(self.source().with_vocab_only(true).open()?)
@@ -123,28 +145,19 @@ fn text(source: impl Read, name: &str) -> Result<String, Error> {
     })
 }
 
-fn lines(mut source: impl BufRead, name: &str) -> Result<Vec<String>, Error> {
-    let mut lines = Vec::new();
-    loop {
-        let number = lines.len() + 1;
-        let mut line = Vec::new();
-        // The line break is no part of it, so one byte more is read.
-        source.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line).map_err(|error| unreadable(name, error))?;
-        if line.is_empty() {
-            return Ok(lines);
-        }
-        if line.last() == Some(&b'\n') {
-            line.pop();
-            line.pop_if(|last| *last == b'\r');
-        }
+fn lines(source: impl BufRead, name: &str) -> Result<Vec<String>, Error> {
+    let mut source = Lines::new(source, LONGEST_LINE);
+    let (mut line, mut lines) = (Vec::new(), Vec::new());
+    while let Some(ended) = source.next(&mut line).map_err(|error| unreadable(name, error))? {
+        let number = source.number();
         let refuse = |what: String| Err(Error::invalid_input(format!("{name}: line {number}{what}")));
-        if line.len() as u64 > LONGEST_LINE {
-            return refuse(format!(" has more than {}, longer than any text", output::bytes(LONGEST_LINE)));
+        if ended == Ended::TooLong {
+            return refuse(format!(" has more than {}, longer than any text", output::bytes(LONGEST_LINE as u64)));
         }
-        if number > MOST_LINES {
+        if lines.len() == MOST_LINES {
             return refuse(format!(": {MOST_LINES} are taken at once; give the others to another call"));
         }
-        match String::from_utf8(line) {
+        match String::from_utf8(std::mem::take(&mut line)) {
             Ok(line) => lines.push(line),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
@@ -152,9 +165,10 @@ fn lines(mut source: impl BufRead, name: &str) -> Result<Vec<String>, Error> {
             }
         }
     }
+    Ok(lines)
 }
 
-fn unreadable(name: &str, error: std::io::Error) -> Error {
+pub(crate) fn unreadable(name: &str, error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot read {name}")).with_source(error)
 }
 
@@ -168,15 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_what_std_takes_for_lines() {
-        for text in ["", "\n", "a", "a\n", "a\r\nb\n\nc", "a\r", "\r\n", "a\n\n"] {
-            assert_eq!(read(text.as_bytes()).unwrap(), text.lines().collect::<Vec<_>>(), "{text:?}");
-        }
-    }
-
-    #[test]
     fn lines_without_end_are_refused_early() {
-        let full = vec![b'a'; LONGEST_LINE as usize];
+        let full = vec![b'a'; LONGEST_LINE];
         assert_eq!(read(&[&full[..], b"\nb"].concat()).unwrap().len(), 2);
         for (bytes, said) in [
             (&[&full[..], b"a\n"].concat()[..], "line 1 has more than 1 MiB"),

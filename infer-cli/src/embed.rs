@@ -216,7 +216,8 @@ impl EncoderArgs {
 
     fn make(&self, model: &dyn Model, options: &EncoderOptions) -> Result<Box<dyn Encoder>, Failure> {
         let encoder = model.encoder(options)?;
-        ctrl_c::raises(encoder.interrupt())?;
+        let interrupt = encoder.interrupt();
+        ctrl_c::does(move || interrupt.raise())?;
         Ok(encoder)
     }
 }

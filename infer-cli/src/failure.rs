@@ -1,4 +1,4 @@
-use crate::output;
+use crate::{ctrl_c::ENDED_BY_CTRL_C, output};
 use std::{fmt::Write as _, io, process::ExitCode};
 
 /// Why a command ends early.
@@ -8,6 +8,10 @@ pub(crate) enum Failure {
     Usage(String),
     /// It could not be done. Exit code 1.
     Run(infer::Error),
+    /// Some of it could not be done, and what says so. Exit code 3.
+    Partly(String),
+    /// Ctrl-C has ended it before it was done. Exit code 130, by convention of shells.
+    Stopped(String),
     /// Whoever read stdout has gone: nobody is left to tell. A quiet end, exit code 0.
     Closed,
 }
@@ -19,6 +23,8 @@ impl Failure {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Usage(what) => (format!("error: {what}\n\nFor more information, try '--help'."), 2),
             Self::Run(error) => (format!("error: {}", chain(error)), 1),
+            Self::Partly(what) => (format!("error: {what}"), 3),
+            Self::Stopped(what) => (format!("stopped: {what}"), ENDED_BY_CTRL_C),
         };
         // Errors quote files: names, header fields, what a chat template says.
         output::note(&output::printable(&text));
@@ -26,7 +32,8 @@ impl Failure {
     }
 }
 
-fn chain(error: &infer::Error) -> String {
+/// What an error says, with the chain of causes.
+pub(crate) fn chain(error: &infer::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

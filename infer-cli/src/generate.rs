@@ -2,20 +2,22 @@
 
 use crate::{
     args::{self, ModelArgs},
-    ctrl_c,
+    constraint::{ConstraintArgs, closed},
+    ctrl_c::Reader,
     failure::Failure,
-    output,
+    output::{self, Place},
     sampling::SamplingArgs,
 };
 use clap::builder::NonEmptyStringValueParser;
 use infer::{
-    AdapterSource, Completion, FinishReason, Generator, Model, Pieces, Request, Sampled, Sampling, SessionOptions,
+    AdapterSource, Engine, EngineBuilder, Error, Finish, Generation, Model, Piece, Request, Sampling, SessionOptions,
     Special, Token,
     chat::{Message, RenderOptions},
 };
 use serde::Serialize;
 use std::{
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -53,7 +55,7 @@ pub(crate) struct Generate {
     stop: Vec<String>,
 
     /// Go on where the model would end the text.
-    #[arg(long)]
+    #[arg(long, visible_alias = "ignore-eos")]
     ignore_end: bool,
 
     /// Threads, at most the CPUs this process may run on; as many as it may use if not given.
@@ -78,6 +80,9 @@ pub(crate) struct Generate {
     logprobs: Option<usize>,
 
     #[command(flatten)]
+    constraint: ConstraintArgs,
+
+    #[command(flatten)]
     sampling: SamplingArgs,
 }
 
@@ -95,34 +100,56 @@ struct Report {
     decode_s: f64,
 }
 
-/// A token that was drawn, and what else might have been.
-#[derive(Serialize)]
-struct Place {
-    #[serde(flatten)]
-    drawn: Sampled,
-    top: Vec<Sampled>,
+/// What is to be continued or answered.
+struct Asked {
+    text: String,
+    is_chat: bool,
+    system: Option<String>,
 }
 
 impl Generate {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         // What can be wrong without the model is found before it is loaded.
-        let sampling = self.sampling.sampling()?.with_logprobs(self.logprobs.unwrap_or(0));
-        let text = self.prompt_text()?;
+        let sampling = self.sampling()?;
+        let asked = Asked { text: self.prompt_text()?, is_chat: self.chat, system: self.system.clone() };
 
         let begun = Instant::now();
-        let model = self.model.open()?;
-        let prompt = self.encode(&*model, &text)?;
-        let mut session = model.session(&self.session_options(model.info().context, prompt.len()))?;
+        let (engine, prompt) = self.engine(asked)?;
         let load = begun.elapsed();
-        let sampling = self.sampling.with_breakers(sampling, &*model.tokenizer())?;
-        ctrl_c::raises(session.interrupt())?;
-
-        let mut generator = Generator::new(model.tokenizer());
-        let generation = generator.generate(&mut session, &self.request(prompt, sampling))?;
+        let sampling = self.sampling.with_breakers(sampling, &**engine.tokenizer())?;
+        let reader = Reader::new()?;
+        let generation = engine.generate(self.request(prompt, sampling));
         if self.json {
-            return report(generation.complete()?, self.logprobs.is_some(), load);
+            return report(&reader, generation, self.logprobs.is_some(), load);
         }
-        stream(generation, load)
+        stream(&reader, generation, load)
+    }
+
+    fn sampling(&self) -> Result<Sampling, Failure> {
+        let mut sampling = self.sampling.sampling()?.with_logprobs(self.logprobs.unwrap_or(0));
+        let constraint = self.constraint.constraint()?;
+        sampling.constraint = match constraint {
+            Some(constraint) if self.constraint.closes() => Some(closed(constraint, self.max_tokens)),
+            constraint => constraint,
+        };
+        Ok(sampling)
+    }
+
+    /// An engine for one text, with a session as long as it can need; and the text's tokens.
+    fn engine(&self, asked: Asked) -> Result<(Engine, Vec<Token>), Failure> {
+        let prompt = Arc::new(OnceLock::new());
+        let (encoded, ctx, max_tokens) = (prompt.clone(), self.ctx, self.max_tokens);
+        let builder = self.model.engine(self.threads).with_sequences(1).with_prefix_cache(0).with_sessions(
+            move |model, options| {
+                let tokens = asked.encode(model)?;
+                let options = session_options(options, ctx, model.info().context, tokens.len(), max_tokens);
+                // A session that replaces a lost one has the same text.
+                let _ = encoded.set(tokens);
+                model.session(&options)
+            },
+        );
+        let engine = self.adapter.iter().cloned().fold(builder, EngineBuilder::with_adapter).build()?;
+        Ok((engine, prompt.get().cloned().unwrap_or_default()))
     }
 
     fn prompt_text(&self) -> Result<String, Failure> {
@@ -141,19 +168,6 @@ impl Generate {
         Ok(text)
     }
 
-    fn encode(&self, model: &dyn Model, text: &str) -> Result<Vec<Token>, Failure> {
-        let mut tokens = Vec::new();
-        if self.chat {
-            let system = self.system.iter().map(Message::system);
-            let messages: Vec<_> = system.chain([Message::user(text)]).collect();
-            let prompt = infer::chat_template(model)?.render(&messages, &RenderOptions::new())?;
-            model.tokenizer().encode(&prompt, Special::PARSE, &mut tokens)?;
-        } else {
-            model.tokenizer().encode(text, Special::ADD, &mut tokens)?;
-        }
-        Ok(tokens)
-    }
-
     fn request(&self, prompt: Vec<Token>, sampling: Sampling) -> Request {
         let request = Request::tokens(prompt)
             .with_sampling(sampling)
@@ -165,26 +179,42 @@ impl Generate {
         };
         self.stop.iter().fold(request, |request, text| request.with_stop(text))
     }
+}
 
-    /// `trained` is the context the model was trained for, 0 where it does not say.
-    fn session_options(&self, trained: usize, prompt: usize) -> SessionOptions {
-        let needed = prompt.saturating_add(self.max_tokens);
-        let most = if trained == 0 { needed } else { trained };
-        let options = SessionOptions::new().with_context(self.ctx.unwrap_or(needed.clamp(1, most)));
-        let options = match &self.adapter {
-            Some(adapter) => options.with_adapter(adapter.clone()),
-            None => options,
-        };
-        match self.threads {
-            Some(threads) => options.with_threads(threads),
-            None => options,
+impl Asked {
+    fn encode(&self, model: &dyn Model) -> Result<Vec<Token>, Error> {
+        let mut tokens = Vec::new();
+        if self.is_chat {
+            let system = self.system.iter().map(Message::system);
+            let messages: Vec<_> = system.chain([Message::user(&self.text)]).collect();
+            let prompt = infer::chat_template(model)?.render(&messages, &RenderOptions::new())?;
+            model.tokenizer().encode(&prompt, Special::PARSE, &mut tokens)?;
+        } else {
+            model.tokenizer().encode(&self.text, Special::ADD, &mut tokens)?;
         }
+        Ok(tokens)
     }
+}
+
+/// `trained` is the context the model was trained for, 0 where it does not say.
+fn session_options(
+    options: &SessionOptions,
+    ctx: Option<usize>,
+    trained: usize,
+    prompt: usize,
+    max_tokens: usize,
+) -> SessionOptions {
+    let needed = prompt.saturating_add(max_tokens);
+    let most = if trained == 0 { needed } else { trained };
+    let context = ctx.unwrap_or(needed.clamp(1, most));
+    let mut options = options.clone().with_context(context);
+    options.cells = None;
+    options
 }
 
 /// `FILE`, or `FILE:SCALE` where what stands behind the last colon is a number. Of a file whose name ends so, the scale has to be
 /// given too.
-fn adapter(text: &str) -> Result<AdapterSource, String> {
+pub(crate) fn adapter(text: &str) -> Result<AdapterSource, String> {
     let scaled = text.rsplit_once(':').and_then(|(path, scale)| Some((path, scale.parse::<f32>().ok()?)));
     // A file that is not there is told when it is opened; here it is told what was no scale.
     if let (None, Some((path, scale))) = (scaled, text.rsplit_once(':'))
@@ -203,27 +233,45 @@ fn adapter(text: &str) -> Result<AdapterSource, String> {
     Ok(AdapterSource::new(path, path).with_scale(scale))
 }
 
-fn report(done: Completion, has_logprobs: bool, load: Duration) -> Result<(), Failure> {
-    let places = || done.tokens.iter().zip(done.top).map(|(&drawn, top)| Place { drawn, top }).collect();
+/// Reads all of it, hands the text on, and returns the rest.
+fn read(
+    reader: &Reader,
+    generation: Generation,
+    mut text: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<(Piece, Finish), Failure> {
+    let mut all = Piece::default();
+    reader.read(generation, |piece| {
+        text(&piece.text)?;
+        all.tokens.extend(piece.tokens);
+        all.top.extend(piece.top);
+        all.finish = all.finish.take().or(piece.finish);
+        Ok(())
+    })?;
+    let finish = all.finish.take().expect("a generation ends with how it ended, or an error");
+    Ok((all, finish))
+}
+
+fn report(reader: &Reader, generation: Generation, has_logprobs: bool, load: Duration) -> Result<(), Failure> {
+    let mut text = String::new();
+    let (all, finish) = read(reader, generation, |more| {
+        text += more;
+        Ok(())
+    })?;
     output::json(&Report {
-        text: done.text,
-        tokens: done.tokens.iter().map(|sampled| sampled.token).collect(),
-        logprobs: has_logprobs.then(places),
-        prompt_tokens: done.stats.prompt_tokens,
-        finish_reason: done.finish.as_str(),
+        text,
+        tokens: all.tokens.iter().map(|sampled| sampled.token).collect(),
+        logprobs: has_logprobs.then(|| Place::all(&all.tokens, all.top)),
+        prompt_tokens: finish.stats.prompt_tokens,
+        finish_reason: finish.reason.as_str(),
         load_s: output::seconds(load),
-        prefill_s: output::seconds(done.stats.prefill),
-        decode_s: output::seconds(done.stats.decode),
+        prefill_s: output::seconds(finish.stats.prefill),
+        decode_s: output::seconds(finish.stats.decode),
     })
 }
 
-fn stream(mut generation: Pieces<'_>, load: Duration) -> Result<(), Failure> {
-    for piece in &mut generation {
-        output::text(&piece?.text)?;
-    }
+fn stream(reader: &Reader, generation: Generation, load: Duration) -> Result<(), Failure> {
+    let (_, Finish { stats, reason, .. }) = read(reader, generation, output::text)?;
     output::end_of_text()?;
-    let stats = generation.stats();
-    let reason = generation.finish_reason().map_or("", FinishReason::as_str);
     output::note(&format!(
         "loaded in {:.2} s, {} prompt tokens in {:.2} s, {} tokens in {:.2} s ({:.1} a second), ended by: {reason}",
         load.as_secs_f64(),

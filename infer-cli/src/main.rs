@@ -2,6 +2,9 @@
 #![deny(unsafe_code)]
 
 mod args;
+mod batch;
+mod chat;
+mod constraint;
 mod cost;
 mod ctrl_c;
 mod devices;
@@ -9,6 +12,7 @@ mod embed;
 mod failure;
 mod generate;
 mod inspect;
+mod lines;
 mod log;
 mod output;
 mod sampling;
@@ -29,7 +33,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Run models on native runtimes.
 ///
-/// Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 it failed, 2 the arguments are wrong.
+/// Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 it failed, 2 the arguments are wrong, 3 some
+/// requests of a batch have no answer, 130 Ctrl-C ended it.
 #[derive(Parser, Debug)]
 #[command(name = "infer", version = VERSION.as_str())]
 struct Cli {
@@ -44,6 +49,8 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Generate(Box<generate::Generate>),
+    Chat(Box<chat::Chat>),
+    Batch(Box<batch::Batch>),
     Embed(embed::Embed),
     Rerank(embed::Rerank),
     Classify(embed::Classify),
@@ -67,6 +74,8 @@ fn run(host: &Host, cli: &Cli) -> Result<(), Failure> {
     log::init(cli.verbose)?;
     match &cli.command {
         Command::Generate(command) => command.run(),
+        Command::Chat(command) => command.run(),
+        Command::Batch(command) => command.run(),
         Command::Embed(command) => command.run(),
         Command::Rerank(command) => command.run(),
         Command::Classify(command) => command.run(),

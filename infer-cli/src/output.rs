@@ -1,7 +1,8 @@
 //! The two streams: stdout has the answer and nothing else, stderr has everything about it.
 
 use crate::failure::Failure;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use infer::Sampled;
 use serde::Serialize;
 use std::{
     io::{IsTerminal, Write},
@@ -25,6 +26,22 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     text(&line)
 }
 
+/// A token that was drawn, and what else might have been.
+#[derive(Serialize)]
+pub(crate) struct Place {
+    #[serde(flatten)]
+    drawn: Sampled,
+    top: Vec<Sampled>,
+}
+
+impl Place {
+    /// `top` has one for each token, or nothing where none were asked for.
+    pub(crate) fn all(tokens: &[Sampled], top: Vec<Vec<Sampled>>) -> Vec<Self> {
+        let top = top.into_iter().chain(std::iter::repeat(Vec::new()));
+        tokens.iter().zip(top).map(|(&drawn, top)| Self { drawn, top }).collect()
+    }
+}
+
 /// Ends the line of a streamed text where a person is reading, and leaves the bytes alone where a program is.
 pub(crate) fn end_of_text() -> Result<(), Failure> {
     if std::io::stdout().is_terminal() { text("\n") } else { Ok(()) }
@@ -35,10 +52,17 @@ pub(crate) fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
+/// Writes text to stderr, as [`text`] does to stdout. That stderr is gone is no reason to stop.
+pub(crate) fn aside(text: &str) {
+    let mut err = std::io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
 /// A bar on stderr from 0 to 1, shown where a person is watching and the work takes its time.
 pub(crate) fn progress(what: &str) -> impl FnMut(f32) {
     const STEPS: u64 = 1000;
-    let bar = ProgressBar::new(STEPS);
+    // Also where what it shows ends early.
+    let bar = ProgressBar::new(STEPS).with_finish(ProgressFinish::AndClear);
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} %").expect("the template is a constant");
     bar.set_style(style);
     bar.set_message(what.to_owned());
@@ -47,6 +71,18 @@ pub(crate) fn progress(what: &str) -> impl FnMut(f32) {
         let steps = (done * STEPS as f32) as u64;
         if steps >= STEPS { bar.finish_and_clear() } else { bar.set_position(steps) }
     }
+}
+
+/// A bar on stderr that counts to `total`, where that is known, from what is done already; shown where a person is watching.
+pub(crate) fn counted(what: &str, total: Option<u64>, done: u64) -> ProgressBar {
+    let template = match total {
+        Some(_) => "{prefix} {wide_bar} {pos}/{len}, {msg}, {eta} left",
+        None => "{prefix} {spinner} {pos}, {msg}",
+    };
+    let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    bar.set_style(ProgressStyle::with_template(template).expect("the templates are constants"));
+    bar.set_prefix(what.to_owned());
+    bar.with_position(done).with_elapsed(Duration::ZERO)
 }
 
 /// Seconds as JSON has them: whole microseconds, not the digits of a binary fraction.

@@ -127,6 +127,45 @@ fn a_stop_string_ends_it_and_is_left_out() {
 }
 
 #[test]
+fn a_text_keeps_to_a_schema_an_expression_or_a_grammar() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let schema = file(
+        "schema.json",
+        r#"{"type": "object", "properties": {"name": {"type": "string"}, "big": {"type": "boolean"}}, "required": ["name", "big"],
+            "additionalProperties": false}"#,
+    );
+    let ask = ["--chat", "--prompt", "Describe the city of Rome.", "--max-tokens", "32"];
+    let text = |more: &[&str]| {
+        let report = generate(&[&ask, more].concat());
+        assert_eq!(report["finish_reason"], "end_of_text", "{report}");
+        report["text"].as_str().unwrap().to_owned()
+    };
+    let city: Value = serde_json::from_str(&text(&["--json-schema", &schema, "--close"])).unwrap();
+    assert!(city["name"].is_string() && city["big"].is_boolean() && city.as_object().unwrap().len() == 2, "{city}");
+    assert!(["old", "new"].contains(&&*text(&["--regex", "old|new"])));
+    let gbnf = file("city.gbnf", "root ::= \"Rome is \" [a-z]+ \".\"");
+    assert!(text(&["--grammar", &gbnf]).starts_with("Rome is "));
+    let lark = file("city.lark", "start: \"Rome, \" /[a-z]{3,5}/");
+    assert!(text(&["--grammar", &lark]).starts_with("Rome, "));
+
+    for (arguments, said) in [
+        (["--json-schema", &*file("bad.json", r#"{"$ref": "nowhere"}"#)], "nowhere"),
+        (["--json-schema", &gbnf], "JSON"),
+        (["--regex", "(a"], "regular expression"),
+        (["--grammar", &schema], "gram"),
+    ] {
+        let (code, stdout, stderr) = run(&[&["generate"], &ask[..], &arguments].concat());
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
 fn context_and_prompt_have_to_fit() {
     let own = generate(&["--prompt", "Hello", "--max-tokens", "1", "--ctx", "0"]);
     assert_eq!(own["tokens"].as_array().unwrap().len(), 1);

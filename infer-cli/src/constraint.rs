@@ -1,0 +1,49 @@
+//! What generated text must be, as arguments.
+
+use crate::{args, failure::Failure};
+use infer::Constraint;
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Structured output")]
+pub(crate) struct ConstraintArgs {
+    /// The text is a JSON document that the schema in this file allows.
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    json_schema: Option<PathBuf>,
+
+    /// The text as a whole matches this regular expression.
+    #[arg(long, value_name = "EXPRESSION", allow_hyphen_values = true, group = "constraint")]
+    regex: Option<String>,
+
+    /// The text is one of the grammar in this file: Lark where the file's name ends in .lark, else llama.cpp's GBNF.
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    grammar: Option<PathBuf>,
+
+    /// Have the text come to its end within the tokens it may have, in place of being cut off there.
+    #[arg(long, requires = "constraint")]
+    close: bool,
+}
+
+impl ConstraintArgs {
+    pub(crate) fn constraint(&self) -> Result<Option<Constraint>, Failure> {
+        Ok(match (&self.json_schema, &self.regex, &self.grammar) {
+            (Some(schema), ..) => Some(Constraint::json_schema(args::file(schema)?)),
+            (_, Some(expression), _) => Some(Constraint::regex(expression)),
+            (.., Some(path)) if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("lark")) => {
+                Some(Constraint::lark(args::file(path)?))
+            }
+            (.., Some(path)) => Some(Constraint::gbnf(args::file(path)?)),
+            (None, None, None) => None,
+        })
+    }
+
+    /// Whether a text is to come to its end within the tokens it may have.
+    pub(crate) fn closes(&self) -> bool {
+        self.close
+    }
+}
+
+/// Has the text end within so many tokens, the one that ends the generation among them.
+pub(crate) fn closed(constraint: Constraint, max_tokens: usize) -> Constraint {
+    constraint.with_budget(max_tokens.saturating_sub(1))
+}
