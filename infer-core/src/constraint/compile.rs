@@ -19,7 +19,8 @@ use toktrie::{ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, SimpleVob
 
 /// Longer texts are refused unread.
 const LONGEST_TEXT: usize = 4 << 20;
-const MOST_RULES: usize = 2_000;
+/// Rules that refer to each other are followed on the stack.
+pub(super) const MOST_RULES: usize = 2_000;
 /// For as many rules or schemas within each other as are allowed: up to 30 kB each, unoptimised. Memory is taken as it is used.
 const STACK: usize = 128 << 20;
 /// Errors of the library quote the line they are in, however long it is.
@@ -196,6 +197,13 @@ fn lark(text: String) -> Result<TopLevelGrammar> {
     let rules = text.lines().filter(|line| line.contains(':')).count();
     if rules > MOST_RULES {
         return Err(invalid(format!("a grammar of {rules} rules, {MOST_RULES} are the most")));
+    }
+    // Schemas in it, too, and each has a bracket.
+    let brackets = text.matches('{').count();
+    if text.contains("%json") && brackets > 2 * MOST_RULES {
+        let message =
+            format!("a grammar with schemas in it that have {brackets} brackets, {} are the most", 2 * MOST_RULES);
+        return Err(invalid(message));
     }
     Ok(TopLevelGrammar::from_lark(text))
 }

@@ -15,7 +15,7 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitio
 const ANY: [&str; 1] = ["const"];
 const STRINGS: [&str; 3] = ["pattern", "format", "$schema"];
 const COUNTS: [&str; 6] = ["minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"];
-const NUMBERS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const NUMBERS: [&str; 4] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"];
 /// Keywords that constrain nothing.
 const NOTES: [&str; 11] = [
     "$comment",
@@ -125,6 +125,7 @@ impl<'v> Walk<'v> {
             "type" => expect(value.is_string() || is_list_of(value, is_text), value, "a type or a list of them", &here),
             _ if STRINGS.contains(&key) => expect(value.is_string(), value, "a string", &here),
             _ if COUNTS.contains(&key) => expect(value.is_u64(), value, "a count", &here),
+            "multipleOf" => step(value, &here),
             _ if NUMBERS.contains(&key) => expect(value.is_number(), value, "a number", &here),
             _ if ANY.contains(&key) || NOTES.contains(&key) => Ok(()),
             _ => Err(invalid(format!(
@@ -160,6 +161,19 @@ impl<'v> Walk<'v> {
         };
         if self.followed.insert(target) { self.schema(schema, target) } else { Ok(()) }
     }
+}
+
+/// What is to be a multiple of it is followed digit by digit, in 32 bits that silently overflow.
+fn step(value: &Value, at: &str) -> Result<()> {
+    expect(value.as_f64().is_some_and(|step| step > 0.0), value, "a number above 0", at)?;
+    let (mut digits, mut point) = (value.as_f64().unwrap_or_default(), 1.0);
+    while digits.fract() != 0.0 && digits < f64::from(u32::MAX) {
+        (digits, point) = (digits * 10.0, point * 10.0);
+    }
+    if digits * 10.0 + point * 9.0 <= f64::from(u32::MAX) {
+        return Ok(());
+    }
+    Err(invalid(format!("{at}: {value} has too many digits; at most eight can be followed")))
 }
 
 /// Where a member is, as a JSON pointer.

@@ -43,6 +43,9 @@ fn a_schema_says_where_it_is_wrong() {
         (r#"{"type": "string", "minLength": 5, "maxLength": 2}"#, "minLength (5) is greater than maxLength (2)"),
         (r#"{"type": "integer", "minimum": 5, "maximum": 2}"#, "minimum (5) is greater than maximum (2)"),
         (r#"{"type": "integer", "multipleOf": 7, "minimum": 3, "maximum": 6}"#, "multiple of 7"),
+        (r#"{"type": "integer", "multipleOf": 1000000007}"#, "#/multipleOf: 1000000007 has too many digits"),
+        (r#"{"type": "number", "multipleOf": 1e-9}"#, "#/multipleOf: 1e-9 has too many digits"),
+        (r#"{"type": "integer", "multipleOf": -3}"#, "#/multipleOf: -3 is not a number above 0"),
         (r#"{"enum": []}"#, "empty"),
         (r#"{"format": "nope", "type": "string"}"#, "Unknown format: nope"),
         (r#"{"type": "string", "pattern": "(("}"#, "unclosed group"),
@@ -69,6 +72,39 @@ fn an_expression_and_a_grammar_say_where_they_are_wrong() {
     ] {
         let error = refused(&constraint).to_string();
         assert!(error.contains(says), "{}: {error}", constraint.text());
+    }
+}
+
+/// Whatever follows rules into each other takes stack for each, and one that overflows would end the process.
+#[test]
+fn what_is_too_deep_or_too_large_is_refused() {
+    let rules = |count: usize, rule: fn(usize) -> String| (0..count).map(rule).collect::<String>();
+    let chain = rules(100_000, |i| format!("r{i} ::= \"a\" r{}\n", i + 1));
+    let open = "(\"a\" ".repeat(22);
+    let nested =
+        (0..1400).fold(String::new(), |all, i| format!("{all}r{i} ::= {open} r{} {}\n", i + 1, ")??".repeat(22)));
+    let schemas = rules(20_000, |i| {
+        format!(r##""a{i}":{{"type":"object","properties":{{"x":{{"$ref":"#/$defs/a{}"}}}}}},"##, i + 1)
+    });
+    for (constraint, says) in [
+        (Constraint::gbnf(format!("root ::= \"a\"{}", "?".repeat(100_000))), "column 21: too many repetitions"),
+        (Constraint::gbnf(format!("root ::= r0\n{chain}r100000 ::= \"b\"")), "a grammar has at most 2000 rules"),
+        (Constraint::gbnf(format!("root ::= r0\n{chain}r100000 ::= \"b\" r0")), "a grammar has at most 2000 rules"),
+        (Constraint::gbnf(format!("root ::= r0\n{nested}r1400 ::= \"b\"")), "levels deep together"),
+        (Constraint::gbnf(format!("root ::= \"{}\"", "a".repeat(3_000_000))), "at most 200000 characters"),
+        (
+            Constraint::gbnf(format!("root ::= \"x\"{}", rules(20_000, |i| format!(" | \"{i}\" root")))),
+            "20001 places where text stands between rules",
+        ),
+        (
+            Constraint::lark(format!(
+                r##"start: %json {{"$ref":"#/$defs/a0","$defs":{{{schemas}"a20000":{{"type":"string"}}}}}}"##
+            )),
+            "brackets, 4000 are the most",
+        ),
+    ] {
+        let error = refused(&constraint).to_string();
+        assert!(error.contains(says), "{error}");
     }
 }
 

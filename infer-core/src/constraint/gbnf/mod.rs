@@ -11,7 +11,7 @@ use self::{
     parse::{Grammar, Node, parse},
     parts::{Bounds, Part, Run},
 };
-use super::compile::invalid;
+use super::compile::{MOST_RULES, invalid};
 use crate::{Error, Result};
 use std::fmt::Write as _;
 
@@ -27,6 +27,11 @@ pub(super) fn to_lark(text: &str) -> Result<String> {
         _ => Some(Part::of(node, &regular)),
     };
     let mut parts: Vec<Option<Part>> = grammar.rules.iter().enumerate().map(part).collect();
+    // Each becomes a rule of its own.
+    let runs: usize = parts.iter().flatten().map(Part::runs).sum();
+    if runs > MOST_RULES {
+        return Err(invalid(format!("{runs} places where text stands between rules, {MOST_RULES} are the most")));
+    }
     let mut bounds = vec![Bounds::default(); parts.len()];
     Part::find_firsts(&parts, &mut bounds);
     Part::find_follows(&mut parts, &mut bounds);
@@ -87,7 +92,7 @@ impl Writer<'_> {
             Part::Run(run) => self.run(run, within),
             Part::Rule(rule) => format!("r{rule}"),
             Part::Token(token) => token.clone(),
-            Part::Repeat(part, least, most) => repeated(self.part(part, Within::Repeat), *least, *most),
+            Part::Repeat(part, least, most) => again(repeated(self.part(part, Within::Repeat), *least, *most), within),
             Part::Sequence(parts) => {
                 joined(parts, " ", within, Within::Sequence, |part, within| self.part(part, within))
             }
@@ -115,9 +120,7 @@ impl Writer<'_> {
             Node::Token(token) => token.clone(),
             Node::Rule(rule) => self.regular_rule(*rule, spelling),
             Node::Repeat(node, least, most) => {
-                let inner = self.node(node, Within::Repeat, spelling);
-                let repeated = repeated(inner, *least, *most);
-                if within == Within::Repeat { format!("({repeated})") } else { repeated }
+                again(repeated(self.node(node, Within::Repeat, spelling), *least, *most), within)
             }
             Node::Sequence(nodes) => {
                 // A text that is one lexeme anyway is shorter as one expression.
@@ -165,6 +168,11 @@ fn repeated(inner: String, least: u32, most: Option<u32>) -> String {
         (least, None) => format!("{inner}{{{least},}}"),
         (least, Some(most)) => format!("{inner}{{{least},{most}}}"),
     }
+}
+
+/// Lark repeats nothing twice without brackets.
+fn again(repeated: String, within: Within) -> String {
+    if within == Within::Repeat { format!("({repeated})") } else { repeated }
 }
 
 fn joined<T>(all: &[T], by: &str, within: Within, as_: Within, mut write: impl FnMut(&T, Within) -> String) -> String {

@@ -1,11 +1,21 @@
 //! The text of a grammar, read.
 
-use super::{chars::Chars, invalid_at};
+use super::{
+    super::compile::{MOST_RULES, invalid},
+    chars::Chars,
+    invalid_at,
+};
 use crate::Result;
 use std::collections::HashMap;
 
 /// Groups within each other: as many as Lark takes, less what is put around them.
 const DEEPEST: usize = 24;
+/// Repetitions of one thing, each of the one before.
+const MOST_REPEATED: usize = 8;
+/// Levels of all rules together: where each refers to the next, they lie within each other, and each takes some kilobytes of stack.
+const MOST_LEVELS: usize = 20_000;
+/// Characters, classes, tokens, names of rules, groups and repetitions. What is found out about them takes time.
+const MOST_NODES: usize = 200_000;
 
 /// What a rule says.
 #[derive(Clone, Debug)]
@@ -30,7 +40,7 @@ pub(super) struct Grammar {
 }
 
 pub(super) fn parse(text: &str) -> Result<Grammar> {
-    let mut reader = Reader { text, at: 0, numbers: HashMap::new(), rules: Vec::new(), depth: 0 };
+    let mut reader = Reader { text, at: 0, numbers: HashMap::new(), rules: Vec::new(), depth: 0, nodes: 0 };
     reader.skip(true);
     while reader.peek().is_some() {
         reader.rule()?;
@@ -42,7 +52,21 @@ pub(super) fn parse(text: &str) -> Result<Grammar> {
     for Entry { body, seen } in reader.rules {
         rules.push(body.ok_or_else(|| invalid_at(text, seen, "this rule is nowhere defined"))?);
     }
+    let levels: usize = rules.iter().map(Node::levels).sum();
+    if levels > MOST_LEVELS {
+        return Err(invalid(format!("rules that are {levels} levels deep together, {MOST_LEVELS} are the most")));
+    }
     Ok(Grammar { rules, root })
+}
+
+impl Node {
+    fn levels(&self) -> usize {
+        match self {
+            Self::Char(_) | Self::Rule(_) | Self::Token(_) => 1,
+            Self::Sequence(nodes) | Self::Choice(nodes) => 1 + nodes.iter().map(Self::levels).max().unwrap_or(0),
+            Self::Repeat(node, ..) => 1 + node.levels(),
+        }
+    }
 }
 
 /// A rule that was named.
@@ -59,6 +83,7 @@ struct Reader<'t> {
     numbers: HashMap<&'t str, usize>,
     rules: Vec<Entry>,
     depth: usize,
+    nodes: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -108,6 +133,9 @@ impl<'t> Reader<'t> {
         let (next, seen) = (self.rules.len(), self.at);
         let number = *self.numbers.entry(&rest[..len]).or_insert(next);
         if number == next {
+            if next == MOST_RULES {
+                return self.error(&format!("a grammar has at most {MOST_RULES} rules"));
+            }
             self.rules.push(Entry { body: None, seen });
         }
         self.at += len;
@@ -154,8 +182,14 @@ impl<'t> Reader<'t> {
 
     fn sequence(&mut self, nested: bool) -> Result<Node> {
         let mut nodes = Vec::new();
+        let mut repeated = 0;
         // A repetition is of the last one, if there is one.
         while let Some(next) = self.peek() {
+            self.count()?;
+            repeated = if matches!(next, '*' | '+' | '?' | '{') { repeated + 1 } else { 0 };
+            if repeated > MOST_REPEATED {
+                return self.error("too many repetitions of one thing; make rules of them");
+            }
             match next {
                 '"' => nodes.push(self.literal()?),
                 '[' => nodes.push(self.class()?),
@@ -179,6 +213,14 @@ impl<'t> Reader<'t> {
             self.skip(nested);
         }
         Ok(Node::Sequence(nodes))
+    }
+
+    fn count(&mut self) -> Result<()> {
+        self.nodes += 1;
+        if self.nodes > MOST_NODES {
+            return self.error(&format!("a grammar has at most {MOST_NODES} characters, names and repetitions"));
+        }
+        Ok(())
     }
 
     fn group(&mut self) -> Result<Node> {
@@ -235,6 +277,7 @@ impl<'t> Reader<'t> {
         self.at += 1;
         let mut chars = Vec::new();
         while !self.eat("\"") {
+            self.count()?;
             let c = self.char("the literal has no end; `\"` is expected")?;
             chars.push(Node::Char(Chars::of([(c, c)])));
         }

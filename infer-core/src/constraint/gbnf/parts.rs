@@ -56,6 +56,16 @@ impl Part {
         }
     }
 
+    /// How many runs there are in it.
+    pub(super) fn runs(&self) -> usize {
+        match self {
+            Self::Run(_) => 1,
+            Self::Rule(_) | Self::Token(_) => 0,
+            Self::Sequence(parts) | Self::Choice(parts) => parts.iter().map(Self::runs).sum(),
+            Self::Repeat(part, ..) => part.runs(),
+        }
+    }
+
     /// Finds what the parts of all rules can begin with.
     pub(super) fn find_firsts(rules: &[Option<Self>], bounds: &mut [Bounds]) {
         loop {

@@ -53,6 +53,8 @@ fn grammars_take_what_they_say() {
             &["b"],
         ),
         ("root ::= | \"x\"", &["", "x"], &["xx"]),
+        ("root ::= ((x?)*)+ \"!\"\nx ::= \"a\" | \"(\" x \")\"", &["!", "a(a)!"], &["a", "(a!"]),
+        ("root ::= x{2}{2}\nx ::= \"a\" | \"(\" x \")\"", &["a(a)aa"], &["aa", "aaa"]),
         ("a-1 ::= \"x\" root\nroot ::= \"(\" a-1 \")\" | \"y\"", &["y", "(xy)", "(x(xy))"], &["(x)", "(xy", "xy"]),
         // What would swallow the end.
         ("root ::= [a-z]* \"end\"", &["end", "endend", "friend"], &["en", "endx"]),
