@@ -80,7 +80,7 @@ fn steps(run: &mut Run, setting: &Setting) {
 
 /// Whole texts in turns, the engine's read by a thread as they come: the time from the first token to the last.
 fn texts(run: &mut Run, setting: &Setting) {
-    let (sets, rounds) = if run.quick() { (1_u64, 4) } else { (4, 12) };
+    let (sets, rounds) = if run.quick() { (1_u64, 2) } else { (4, 12) };
     run.progress(&format!("stream: {sets} × {rounds} rounds of a text of {COUNT} tokens"));
     let tokenizer = setting.tokenizer();
     let sets = (0..sets).map(|set| {
