@@ -233,7 +233,9 @@ fn what_is_killed_goes_on_where_it_was() {
         assert_same(answer, undisturbed);
     }
 
+    // There is nothing left to do, so no model is loaded.
     let again = job.summary(0, &["--parallel", "4"]);
+    assert_eq!(again["load_s"], 0.0);
     assert_eq!((&again["resumed"], &again["tokens"]), (&80.into(), &0.into()));
 }
 

@@ -31,7 +31,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 use work::{Tally, Work};
 
@@ -148,7 +148,7 @@ impl Batch {
 
         // Where nothing is left to do, no model is needed; and where it cannot be loaded, nothing of the output is lost.
         let engine = if total == Some(resumed) { None } else { Some(self.engine()?) };
-        let load = begun.elapsed();
+        let load = if engine.is_some() { begun.elapsed() } else { Duration::ZERO };
         let (output, answered) = earlier.go_on()?;
         let (mut tally, mut is_stopped) = (Tally::default(), false);
         if let Some(engine) = engine {
