@@ -72,7 +72,7 @@ pub(crate) enum Pace {
 /// A model, and what is to be looked at when it is gone.
 pub(crate) struct Opened {
     pub(crate) model: Box<dyn Model>,
-    pub(crate) afterwards: Box<dyn FnOnce()>,
+    pub(crate) afterwards: Box<dyn FnOnce() + Send>,
 }
 
 /// Cells are of 16 bits, and a pass of one token adds up in another order than a pass of many. Measured over the whole suite, logits of

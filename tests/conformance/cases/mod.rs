@@ -1,6 +1,7 @@
 //! What is promised, a function each.
 
 mod capabilities;
+mod company;
 mod constraints;
 mod cuts;
 mod encoders;
@@ -58,6 +59,9 @@ pub(crate) fn all() -> &'static [Case] {
         Session random: any_sequence_of_operations_equals_recompute;
         Session engine: texts_of_an_engine_are_as_alone, texts_of_an_engine_that_give_way_come_to_the_same,
             requests_of_an_engine_that_cannot_be_are_errors_of_their_own, an_engine_that_ends_leaves_nobody_waiting;
+        Session company: an_engines_texts_are_as_alone, what_an_engine_reuses_is_as_computed,
+            texts_that_were_preempted_are_as_alone, completions_of_one_prompt_are_as_alone,
+            who_leaves_frees_its_cells_and_harms_nobody, texts_of_lost_sessions_are_as_alone;
         Encoder encoders: a_vector_depends_on_its_text_alone, vectors_are_what_the_encoder_says, poolings_are_what_they_say,
             texts_that_cannot_be_are_errors_by_their_index, an_encoders_interrupt_is_a_level,
             pairs_are_compared_or_unsupported;

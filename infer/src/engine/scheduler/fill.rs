@@ -129,7 +129,8 @@ impl Scheduler {
     /// Tokens that a prompt may be fed now. Where sequences can only be forked whole, the one that is to be forked for further completions
     /// stops where they part.
     fn wants(&self, text: &Text) -> usize {
-        let lacks = text.lacks();
+        // The token that overruns the context of a text that is computed again comes when there is room for it.
+        let lacks = text.lacks().min(self.limits.context - text.held());
         if self.capabilities.fork || text.call.n == 1 || lacks < 2 {
             return lacks;
         }

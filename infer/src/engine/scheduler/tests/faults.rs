@@ -213,3 +213,19 @@ fn deadly_batch() -> Batch {
     batch.push(&seq, &[DEADLY], infer_core::Want::Nothing);
     batch
 }
+
+#[test]
+fn a_full_context_is_computed_again_before_it_is_shifted() {
+    let mut kit = poisoned(Script::new().with_context(20), 4);
+    let shifting = ask("a beginning", 40).with_overflow(Overflow::Shift);
+    let alone = kit.answer(&shifting);
+    let asked = kit.ask(&shifting);
+    // What was drawn last is a token more than the context has room for.
+    while kit.scheduler.running.first().is_none_or(|text| text.log.len() <= 20) {
+        kit.turns(1);
+    }
+    let hostile = kit.ask(&ask("hostile\u{3}", 5));
+    kit.run();
+    assert_eq!(hostile.error().kind(), ErrorKind::SessionLost);
+    assert_eq!(asked.one().tokens, alone.tokens);
+}
