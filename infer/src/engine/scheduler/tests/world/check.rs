@@ -164,7 +164,7 @@ impl Case<'_> {
             }
             Outcome::Scores(Ok(scores)) => {
                 assert_eq!(*scores, self.scores(), "of {:?}", self.ask);
-                assert!(!self.is_poisoned(), "it got through: {:?}", self.ask);
+                assert!(!self.must_fail(), "it got through: {:?}", self.ask);
             }
             Outcome::Scores(Err(error)) => {
                 let is_cancelled = is_left && error.kind() == ErrorKind::Cancelled;
@@ -190,7 +190,7 @@ impl Case<'_> {
             };
             is_whole &= self.check_end(heard, finish, solo, exact);
         }
-        assert!(!is_whole || !self.is_poisoned(), "it got through: {:?}", self.ask);
+        assert!(!is_whole || !self.must_fail(), "it got through: {:?}", self.ask);
     }
 
     /// Says whether it came to its own end.
@@ -295,17 +295,26 @@ impl Case<'_> {
         self.solos.iter().any(|solo| solo.log(self.ask).starts_with(log))
     }
 
-    /// Whether the position that harms is ever computed.
+    /// Whether the position that harms is computed before it ends.
     fn is_poisoned(&self) -> bool {
+        self.is_reached(|solo| solo.tokens.len().saturating_sub(1))
+    }
+
+    /// The same where it is beyond doubt: forced tokens come several at once, and the last ones of a text are not computed.
+    fn must_fail(&self) -> bool {
+        let is_forced = matches!(self.ask.what, What::Generate { draw: Draw::Constrained, .. });
+        self.is_reached(|solo| if is_forced { 0 } else { solo.tokens.len().saturating_sub(1) })
+    }
+
+    /// With so many of the drawn tokens computed.
+    fn is_reached(&self, computed: impl Fn(&Solo) -> usize) -> bool {
         let Some(poison) = self.ask.poison else { return false };
-        let context = self.run.world.context;
-        let fed = |solo: &Solo| self.ask.prompt.len() + solo.tokens.len().saturating_sub(1);
-        let is_reached = self.solos.iter().any(|solo| poison.at < fed(solo).min(context));
+        let fed = |solo: &Solo| (self.ask.prompt.len() + computed(solo)).min(self.run.world.context);
         match (poison.how, &self.ask.what) {
             // A score draws nothing.
             (Harm::LoseWhenSeated, What::Score) => false,
             (Harm::LoseWhenSeated, _) => true,
-            _ => is_reached,
+            _ => self.solos.iter().any(|solo| poison.at < fed(solo)),
         }
     }
 
