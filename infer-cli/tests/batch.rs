@@ -338,6 +338,7 @@ fn what_cannot_begin_says_why() {
     assert!(code == 2 && stderr.contains("the same file"), "{stderr}");
     let (code, _, stderr) = run("nowhere", "out");
     assert!(code == 1 && stderr.contains("cannot read nowhere"), "{stderr}");
+    assert!(!job.path("out").exists(), "nothing is written for an input that is not there");
     let (code, _, stderr) = run("in", "nowhere/out");
     assert!(code == 1 && stderr.contains("cannot write nowhere/out"), "{stderr}");
 }

@@ -32,10 +32,12 @@
 //! | [`Batch`] | what one pass is to do: tokens to append to sequences, and what is wanted back |
 //! | [`Outputs`] | what the last pass brought, borrowed from the session: drawn tokens, logits, hidden states |
 //! | [`Sampling`] | how a token is drawn, as plain data; seeded, the same draws after a fork, a cut or a rebuild |
+//! | [`Constraint`] | what a text must be: a JSON schema, an expression, a grammar; a part of [`Sampling`] |
 //! | [`Tokenizer`], [`Detokenizer`] | text to tokens and back, never half a character |
 //! | [`Encoder`], [`Pooling`] | texts to vectors or scores: embeddings, classification, reranking; many texts a pass |
 //! | [`Request`], [`Completion`] | a text to be made: prompt, sampling, where it ends; and what it came to |
 //! | [`Engine`], [`Generation`], [`Piece`] | serves many requests at once; the stream of one of them; what that brings |
+//! | [`EngineStats`], [`Timeline`] | figures of an engine at work; what became of one text, and when |
 //! | [`Generator`] | one text by hand, on a session |
 //! | [`Interrupt`] | stops a running pass from any thread |
 //! | [`Worker`], [`Ticket`] | a value pinned to a thread of its own, and the answer to come of a job for it |
@@ -48,6 +50,7 @@
 //! - **A text by hand.** [`open`], [`Model::session`] and [`Generator`], on a thread of one's own.
 //! - **A conversation.** [`Request::chat`], with an engine or a [`Generator::for_model`]; what is computed of each turn is only what is new.
 //!   With [tools](Request::with_tools), and with reasoning told from the answer.
+//! - **Structured output.** [`Sampling::with_constraint`], in a request or by hand; `docs/structured_output.md` has what is kept of a schema.
 //! - **Embeddings.** [`Engine::embed`]; by hand [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.

@@ -13,10 +13,13 @@ pub(crate) struct Fields(Vec<(String, Box<RawValue>)>);
 impl Fields {
     /// Reads the object that a line is.
     pub(crate) fn of(line: &str) -> Result<Self, String> {
-        serde_json::from_str(line).map_err(|error| match error.classify() {
+        serde_json::from_str(line).map_err(|error| {
+            let not = if error.is_data() { "" } else { "not JSON: " };
             // There is one line; only the column says something.
-            _ if error.column() > 0 => format!("{} at column {}", said(&error), error.column()),
-            _ => said(&error),
+            match error.column() {
+                0 => format!("{not}{}", said(&error)),
+                column => format!("{not}{} at column {column}", said(&error)),
+            }
         })
     }
 
@@ -113,10 +116,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (line, said) in [
-            ("", "EOF while parsing a value"),
-            ("{", "EOF while parsing an object at column 1"),
+            ("", "not JSON: EOF while parsing a value"),
+            ("{", "not JSON: EOF while parsing an object at column 1"),
             ("[1]", "invalid type: sequence, expected a JSON object"),
-            (r#"{"a": 1} x"#, "trailing characters at column 10"),
+            (r#"{"a": 1} x"#, "not JSON: trailing characters at column 10"),
             (r#"{"a": 1, "a": 2}"#, "`a` stands twice"),
         ] {
             let error = Fields::of(line).err().unwrap();

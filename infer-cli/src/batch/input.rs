@@ -52,6 +52,14 @@ impl Input {
         self.path.as_ref().is_some_and(|path| path.is_file())
     }
 
+    /// That it is there, so that nothing is loaded or written for one that is not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.path {
+            Some(path) => path.metadata().map(drop).map_err(|error| unreadable(&path.display().to_string(), error)),
+            None => Ok(()),
+        }
+    }
+
     /// Whether it is the file at this path.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         let one = self.path.as_ref().and_then(|path| path.canonicalize().ok());

@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_and_the_line_keeps_its_id() {
         for (line, said) in [
-            ("hello", "expected value at column 1"),
+            ("hello", "not JSON: expected value at column 1"),
             ("{}", "`prompt` or `messages` is wanted"),
             (r#"{"prompt": null}"#, "`prompt` or `messages` is wanted"),
             (r#"{"prompt": "a", "messages": []}"#, "it has `prompt` and `messages`"),

@@ -142,6 +142,7 @@ impl Batch {
         let mut defaults = self.defaults.defaults()?;
         let settings = self.settings(&defaults)?;
         let input = Input::new(&self.input);
+        input.check()?;
         let earlier = self.earlier(&input)?;
         let total = if input.is_file() { Some(compare(&input, &earlier, &settings)?) } else { None };
         let resumed = earlier.answered();

@@ -219,7 +219,7 @@ mod tests {
         assert_eq!((&lines[0]["text"], &lines[0]["usage"]["completion_tokens"]), (&"one".into(), &4.into()));
         assert!(lines[0].get("logprobs").is_none() && lines[0].get("id").is_none() && lines[0].get("error").is_none());
         assert_eq!(lines[1]["error"]["kind"], "invalid input");
-        assert_eq!(lines[1]["error"]["message"], "line 2: expected value at column 1");
+        assert_eq!(lines[1]["error"]["message"], "line 2: not JSON: expected value at column 1");
         assert_eq!(lines[2]["tokens"].as_array().unwrap().len(), 2);
         assert_eq!((&lines[3]["id"], &lines[3]["error"]["kind"]), (&"b".into(), &"the context is full".into()));
         assert_eq!(lines[3]["error"]["message"], "line 4: it does not fit");

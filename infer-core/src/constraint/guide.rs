@@ -61,7 +61,9 @@ impl Guide {
             let closing = guide.first_closing(budget)?;
             if closing.is_none() {
                 let needs = match guide.first_closing(Self::LONGEST_CLOSING)? {
-                    Some(closing) => format!("the shortest one found has {}", closing.tokens().len()),
+                    Some(closing) => {
+                        format!("the shortest one found has {}, beside the token that ends it", closing.tokens().len())
+                    }
                     None => "none was found of any length".into(),
                 };
                 return Err(invalid(format!("no text of at most {budget} tokens meets the constraint: {needs}")));

@@ -85,7 +85,7 @@ fn a_budget_that_no_text_fits_in_is_an_error_that_says_what_does() {
     assert_eq!(
         error.to_string(),
         format!(
-            "no text of at most {} tokens meets the constraint: the shortest one found has {shortest}",
+            "no text of at most {} tokens meets the constraint: the shortest one found has {shortest}, beside the token that ends it",
             shortest - 1
         )
     );
