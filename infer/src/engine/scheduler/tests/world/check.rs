@@ -119,8 +119,9 @@ pub(super) fn outcomes(run: &Run<'_>, outcomes: &[Outcome], stats: &EngineStats)
 fn prompts_add_up(run: &Run<'_>, stats: &EngineStats) {
     let world = run.world;
     let is_plain = |ask: &Ask| {
-        let shifts = matches!(ask.what, What::Generate { overflow: Overflow::Shift, .. });
-        ask.fate == Fate::Read && ask.poison.is_none() && !shifts
+        // A shift computes again, and of a request that fails some completions may not have been begun.
+        let stops = matches!(ask.what, What::Score | What::Generate { overflow: Overflow::Stop, .. });
+        ask.fate == Fate::Read && ask.poison.is_none() && stops
     };
     if world.cells.is_some() || !world.accidents.is_empty() || !world.asks.iter().all(is_plain) {
         return;
