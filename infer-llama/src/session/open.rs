@@ -96,8 +96,10 @@ pub(crate) fn check_context(context: &raw::Context) -> Result<()> {
     if shape.has_memory && shape.is_causal {
         return Ok(());
     }
-    Err(Error::unsupported("this model does not go from one token to the next: it has no session")
-        .with_backend(BACKEND))
+    Err(Error::unsupported(
+        "this model does not go from one token to the next: it has no session; its encoder embeds, ranks or classifies",
+    )
+    .with_backend(BACKEND))
 }
 
 /// A score that cannot be had is refused where it is wanted, with the reason.

@@ -152,7 +152,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Threads a pass uses; by default as many as this process may run on.
+    /// Threads a pass uses; by default as many as this process may run on. A pass waits for the slowest of them: where others compute
+    /// beside it, more than there are cores free make every pass slow.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.shape.common.threads = Some(threads);
         self
