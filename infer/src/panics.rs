@@ -4,6 +4,7 @@
 //! hook that is there, once, by the first worker: it writes down the place where the thread is a worker's, and calls the one that was
 //! there in any case. Whoever sets a hook later replaces it, and panics then have no place; they are errors all the same.
 
+use infer_core::{Error, ErrorKind};
 use std::{
     any::Any,
     cell::{Cell, RefCell},
@@ -11,6 +12,7 @@ use std::{
     panic::{self, AssertUnwindSafe, PanicHookInfo},
     sync::Once,
     task::Waker,
+    thread,
 };
 
 thread_local! {
@@ -73,6 +75,15 @@ struct Caught(String);
 /// Wakes. Whose waker panics has no business with what the waking thread does: the panic hook has said it.
 pub(crate) fn wake(waker: Waker) {
     let _ = catch(|| waker.wake());
+}
+
+/// What a reader is told whose other end is dropped before `what`: the engine was shut down, or panics just now.
+pub(crate) fn ended(what: &str) -> Error {
+    if thread::panicking() {
+        Error::new(ErrorKind::Panicked, format!("the engine panicked before {what}, and has ended"))
+    } else {
+        Error::new(ErrorKind::Closed, format!("the engine ended before {what}"))
+    }
 }
 
 /// Drops what panics with may panic in turn; nothing is to unwind out of the place that contains it.

@@ -1,7 +1,7 @@
 //! The result to come of something that is no stream.
 
 use super::live::Live;
-use crate::worker::Slot;
+use crate::{panics, worker::Slot};
 use infer_core::{Error, ErrorKind, Result};
 use std::{
     fmt,
@@ -119,7 +119,7 @@ impl<T> Reply<T> {
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            slot.fill(Err(Error::new(ErrorKind::Closed, "the engine was shut down before it had answered")));
+            slot.fill(Err(panics::ended("it had answered")));
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         atomic::{AtomicU8, Ordering},
     },
 };
-use infer_core::{Error, ErrorKind, Result};
+use infer_core::{Error, Result};
 use std::{
     mem,
     sync::Arc,
@@ -178,7 +178,7 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        self.fail(Error::new(ErrorKind::Closed, "the engine was shut down before this request had ended"));
+        self.fail(panics::ended("this request had ended"));
     }
 }
 

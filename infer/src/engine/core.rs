@@ -64,27 +64,36 @@ impl Core {
     }
 
     pub(super) fn generate(&mut self, job: Job) {
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.push(job);
-        }
+        self.watched(|core| {
+            if let Some(scheduler) = &mut core.scheduler {
+                scheduler.push(job);
+            }
+        });
     }
 
     pub(super) fn score(&mut self, job: ScoreJob) {
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler.push_score(job);
-        }
+        self.watched(|core| {
+            if let Some(scheduler) = &mut core.scheduler {
+                scheduler.push_score(job);
+            }
+        });
     }
 
     pub(super) fn encode(&mut self, job: EncodeJob) {
-        self.encodes.push(job);
+        self.watched(|core| core.encodes.push(job));
     }
 
     /// A step of the scheduler, then a pass of the encoder.
+    pub(super) fn turn(&mut self) -> Turn {
+        self.watched(Self::step)
+    }
+
+    /// Does something in which others' code runs.
     ///
     /// # Panics
     /// With whatever panicked in it, when all requests have been told: what is left of the value cannot be used.
-    pub(super) fn turn(&mut self) -> Turn {
-        panics::catch(|| self.step()).unwrap_or_else(|words| {
+    fn watched<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        panics::catch(|| work(self)).unwrap_or_else(|words| {
             let error = Error::new(ErrorKind::Panicked, format!("the engine {words}; it has ended"));
             // It may be half-way through anything.
             let _ = panics::catch(|| {

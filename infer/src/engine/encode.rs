@@ -152,7 +152,15 @@ impl Encodes {
             return !self.jobs.is_empty();
         }
         let (tokens, begun) = (texts.iter().map(|text| text.len()).sum(), Instant::now());
-        match encoder.encode(&texts) {
+        let encoded = encoder.encode(&texts).and_then(|()| {
+            let vectors = encoder.vectors();
+            let missing = (0..texts.len()).find(|&text| vectors.vector(text).is_none());
+            missing.map_or(Ok(()), |text| {
+                let message = format!("the encoder gave no vector for text {text} of the {} of its pass", texts.len());
+                Err(Error::new(ErrorKind::Runtime, message))
+            })
+        });
+        match encoded {
             Ok(()) => {
                 self.measured(tokens, begun.elapsed());
                 self.deliver(&pack);

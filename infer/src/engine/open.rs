@@ -135,7 +135,7 @@ impl Shape {
         options.sequences = self.sequences;
         options.cells = self.cells;
         if layout == Some(KvLayout::Unified) {
-            options.sequences = self.sequences.max((self.sequences + self.cached).min(MOST_SEQUENCES));
+            options.sequences = self.sequences.max(self.sequences.saturating_add(self.cached).min(MOST_SEQUENCES));
             if self.cells.is_none() {
                 // Texts are seldom all as long as they may be; where they are, the youngest waits.
                 let half = context.checked_mul(self.sequences.div_ceil(2)).ok_or_else(|| {
@@ -218,7 +218,9 @@ mod tests {
         assert_eq!(asked, [(8192, Some(4 * 8192))]);
         let (_, options) = made(Shape { sequences: 250, ..shape() }, 1 << 30);
         assert_eq!(options.unwrap().sequences, 256);
-        let error = made(Shape { sequences: usize::MAX, cached: 0, ..shape() }, 1).1.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        for cached in [0, 64] {
+            let error = made(Shape { sequences: usize::MAX, cached, ..shape() }, 1).1.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        }
     }
 }

@@ -244,7 +244,11 @@ impl Text {
         match (want, &mut self.aim) {
             (Want::Score, Aim::Score { scores }) => {
                 scores.extend_from_slice(outputs.scores(row));
-                if self.lacks() == 0 {
+                let (scored, held) = (scores.len(), self.held());
+                if scored != held {
+                    let message = format!("the session gave {scored} scores for {held} tokens");
+                    self.ended = Some(Err(Error::new(ErrorKind::Runtime, message)));
+                } else if self.lacks() == 0 {
                     self.ended = Some(Ok(FinishReason::Length));
                 }
                 0

@@ -8,6 +8,7 @@ mod encodes;
 mod ends;
 mod requests;
 mod streams;
+mod untrue;
 
 use super::*;
 use crate::{Completion, FinishReason, Generator};
