@@ -125,17 +125,16 @@ fn what_is_not_brought_is_an_error_of_that_request() {
 
 #[test]
 fn a_panic_where_a_request_is_taken_says_itself_to_everybody() {
-    let ask_what_panics: [(&str, fn(&Engine) -> ErrorKind); 2] = [
-        ("it knows no adapters", |engine| kind(engine.generate(ask("a prompt").with_adapter("any")).complete())),
-        ("this encoder panics", |engine| kind(engine.embed(["a text"]).wait())),
-    ];
-    for (words, ask_it) in ask_what_panics {
+    for (words, is_embed) in [("it knows no adapters", false), ("this encoder panics", true)] {
         let hold = Hold::default();
         let engine = untrue(hold.on(Script::new()), false);
         let running = engine.generate(endless());
         hold.wait();
         let taken = thread::scope(|scope| {
-            let taken = scope.spawn(|| ask_it(&engine));
+            let taken = scope.spawn(|| match is_embed {
+                true => kind(engine.embed(["a text"]).wait()),
+                false => kind(engine.generate(ask("a prompt").with_adapter("any")).complete()),
+            });
             until("it waits", || engine.stats().waiting == 1);
             hold.open();
             taken.join().unwrap()
