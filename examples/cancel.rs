@@ -41,6 +41,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The interrupt stays raised until it is lowered. Then the text goes on where it was; nothing is computed twice.
     session.interrupt().lower();
     let rest = generator.generate(&mut session, &Request::tokens(log).with_max_tokens(20))?.complete()?;
-    println!("and on, with {} tokens reused:{}", rest.stats.reused_tokens, rest.text);
+    println!("and on, with {} tokens cached:{}", rest.stats.cached_tokens, rest.text);
     Ok(())
 }

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let stats = generation.stats();
         println!();
-        eprintln!("[{} of {} prompt tokens were new]", stats.prompt_tokens - stats.reused_tokens, stats.prompt_tokens);
+        eprintln!("[{} of {} prompt tokens were new]", stats.prompt_tokens - stats.cached_tokens, stats.prompt_tokens);
         messages.push(Message::assistant(answer));
     }
     Ok(())

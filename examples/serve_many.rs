@@ -50,8 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // All conversations begin alike. The first one computes that; the others go on from there.
     let stats = engine.stats();
     println!(
-        "{} steps, {} tokens of prompts computed, {} reused",
-        stats.steps, stats.prompt_tokens, stats.cached_tokens
+        "{} steps, {} tokens of prompts computed, {} cached",
+        stats.steps, stats.prefilled_tokens, stats.cached_tokens
     );
     Ok(())
 }

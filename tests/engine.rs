@@ -89,8 +89,8 @@ fn what_begins_as_another_text_did_is_not_computed_again_and_comes_to_the_same()
     for (place, end) in [" the sea was", " nobody came", " it is a long winter"].into_iter().enumerate() {
         let request = request(&format!("{beginning}{end}"));
         let done = engine.generate(request.clone()).complete().unwrap();
-        let (prompt, reused) = (done.stats.prompt_tokens, done.stats.reused_tokens);
-        assert_eq!(reused > prompt / 2, place > 0, "{reused} of {prompt}");
+        let (prompt, cached) = (done.stats.prompt_tokens, done.stats.cached_tokens);
+        assert_eq!(cached > prompt / 2, place > 0, "{cached} of {prompt}");
         agreeing(&[(solo(&*model, &one_session(), &request), done)], SCATTERED);
     }
 }
@@ -105,7 +105,7 @@ fn completions_share_a_prompt_and_go_their_ways() {
             .with_n(3);
     let all = UNIFIED.generate(request).complete_all().unwrap();
     let prompt = all[0].stats.prompt_tokens;
-    assert!(all[1..].iter().all(|one| one.stats.reused_tokens == prompt - 1));
+    assert!(all[1..].iter().all(|one| one.stats.cached_tokens == prompt - 1));
     assert!(all[0].text != all[1].text && all[1].text != all[2].text && all[0].text != all[2].text);
     assert!(UNIFIED.stats().prefix_hits >= before.prefix_hits + 2);
 }
@@ -148,7 +148,7 @@ fn adapters_are_computed_beside_the_bare_model() {
     let both = [engine.generate(bare.clone()), engine.generate(adapted.clone()), engine.generate(bare.clone())];
     let [first, other, again] = both.map(|one| one.complete().unwrap());
     assert_ne!(ids(&first), ids(&other));
-    assert_eq!(other.stats.reused_tokens, 0, "what the bare model computed is of no use to it");
+    assert_eq!(other.stats.cached_tokens, 0, "what the bare model computed is of no use to it");
     let runs = [(solo(&*model, &options, &bare), first), (solo(&*model, &options, &adapted), other)];
     agreeing(&runs, TINY);
     agreeing(&[(runs[0].0.clone(), again)], TINY);

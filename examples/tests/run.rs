@@ -45,7 +45,7 @@ fn two_stories_go_on_from_one_beginning() {
 fn a_cancelled_text_goes_on_without_computing_again() {
     let (stdout, _) = run(env!("CARGO_BIN_EXE_cancel"), &[]);
     assert!(stdout.contains("ended by: cancelled"), "{stdout}");
-    assert!(stdout.contains("tokens reused:"), "{stdout}");
+    assert!(stdout.contains("tokens cached:"), "{stdout}");
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn many_ask_and_share_what_they_have_in_common() {
     };
     let (rate, figures) = (stdout.lines().rev().nth(1).unwrap(), stdout.lines().last().unwrap());
     assert!(numbers(rate)[0] > 12.0 && numbers(rate)[2] > 0.0, "{rate}");
-    let [steps, computed, reused] = numbers(figures)[..] else { panic!("{figures}") };
+    let [steps, computed, cached] = numbers(figures)[..] else { panic!("{figures}") };
     // A step for each token of one text after the other would be more; and what all prompts begin with is most of them.
-    assert!(steps < numbers(rate)[0] && reused > computed, "{rate}\n{figures}");
+    assert!(steps < numbers(rate)[0] && cached > computed, "{rate}\n{figures}");
 }
 
 #[test]

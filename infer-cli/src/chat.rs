@@ -263,7 +263,7 @@ fn told(finish: &Finish) -> String {
     format!(
         "[{} prompt tokens, {} of them new; {} tokens, {:.1} a second{why}]",
         stats.prompt_tokens,
-        stats.prompt_tokens - stats.reused_tokens,
+        stats.prompt_tokens - stats.cached_tokens,
         stats.generated_tokens,
         stats.decode_rate(),
     )

@@ -121,8 +121,8 @@ impl fmt::Display for FinishReason {
 pub struct Stats {
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
-    /// Those of them that the sequence held already, from a text before, and that were not computed again.
-    pub reused_tokens: usize,
+    /// Those of them that a sequence held already, from a text before, and that were not computed again.
+    pub cached_tokens: usize,
     /// Tokens drawn, the one that ended the text included.
     pub generated_tokens: usize,
     /// How long the request waited before anything of it was computed; nothing by hand.

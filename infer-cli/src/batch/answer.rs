@@ -103,7 +103,7 @@ impl Said {
         let mut usage = Usage::default();
         if let Some(first) = completions.first() {
             usage.prompt_tokens = first.stats.prompt_tokens;
-            usage.cached_tokens = first.stats.reused_tokens;
+            usage.cached_tokens = first.stats.cached_tokens;
         }
         usage.completion_tokens = completions.iter().map(|done| done.tokens.len()).sum();
         let mut texts: Vec<_> = completions.into_iter().map(|done| Text::new(done, has_logprobs)).collect();

@@ -98,10 +98,10 @@ impl Generator {
         check_length(&prompt, context)?;
         // The last token that is drawn need not be fed.
         let reader = Reader::new(self.prompter.tokenizer().vocab(), &request, context - prompt.len() + 1)?;
-        let reused_tokens = self.resume(session, &prompt, request.adapter.as_deref())?;
+        let cached_tokens = self.resume(session, &prompt, request.adapter.as_deref())?;
         let sequence = self.sequence.as_ref().expect("resume has opened it");
         session.sample_with(sequence, &request.sampling, &prompt)?;
-        let stats = Stats { prompt_tokens: prompt.len(), reused_tokens, ..Stats::default() };
+        let stats = Stats { prompt_tokens: prompt.len(), cached_tokens, ..Stats::default() };
         let deadline = request.deadline;
         Ok(Pieces {
             generator: self,

@@ -63,7 +63,7 @@ fn the_text_is_what_the_model_says_and_ends_where_it_ends() {
     let done = complete(Script::new().with_line("2 + 2 = ", "4."), &ask("2 + 2 = "));
     assert_eq!((done.text.as_str(), done.finish), ("4.", FinishReason::EndOfText));
     assert_eq!(ids(&done.tokens), [encode("4."), vec![EOS]].concat());
-    assert_eq!((done.stats.prompt_tokens, done.stats.reused_tokens, done.stats.generated_tokens), (8, 0, 3));
+    assert_eq!((done.stats.prompt_tokens, done.stats.cached_tokens, done.stats.generated_tokens), (8, 0, 3));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_longer_prompt_computes_only_what_is_new() {
     let done = finish(&mut session, &mut generator, &Request::tokens(prompt.clone()));
     assert_eq!(done.text, "no");
     // "first?yes" was fed; the end that was drawn never was.
-    assert_eq!(done.stats.reused_tokens, 9);
+    assert_eq!(done.stats.cached_tokens, 9);
     assert_eq!((*passes.lock().unwrap() - before) as usize, (prompt.len() - 9) + 2);
 
     // The same prompt again, and one that leaves the text early: cut, not wrong.
@@ -183,7 +183,7 @@ fn a_model_that_cannot_go_back_computes_again() {
     let (mut session, mut generator) = start(script);
     finish(&mut session, &mut generator, &ask("first?"));
     let done = finish(&mut session, &mut generator, &ask("second?"));
-    assert_eq!((done.text.as_str(), done.stats.reused_tokens), ("no", 0));
+    assert_eq!((done.text.as_str(), done.stats.cached_tokens), ("no", 0));
     assert_eq!(session.usage().sequences, 1);
 }
 
@@ -208,7 +208,7 @@ fn a_cancelled_generation_keeps_what_it_has_and_can_go_on() {
     session.interrupt().lower();
     let rest = finish(&mut session, &mut generator, &Request::tokens(log.clone()));
     assert_eq!((rest.text.as_str(), rest.finish), (" 3 4", FinishReason::EndOfText));
-    assert_eq!(rest.stats.reused_tokens, log.len() - 1);
+    assert_eq!(rest.stats.cached_tokens, log.len() - 1);
 }
 
 #[test]
@@ -268,10 +268,10 @@ fn what_was_computed_with_another_adapter_is_not_reused() {
     let adapted = bare.clone().with_adapter("a");
     let first = finish(&mut session, &mut generator, &bare);
     let second = finish(&mut session, &mut generator, &adapted);
-    assert_eq!(second.stats.reused_tokens, 0);
+    assert_eq!(second.stats.cached_tokens, 0);
     assert_ne!(ids(&first.tokens), ids(&second.tokens), "the adapter counts");
     let again = finish(&mut session, &mut generator, &adapted);
-    assert!(again.stats.reused_tokens > 0);
+    assert!(again.stats.cached_tokens > 0);
     assert_eq!(ids(&again.tokens), ids(&second.tokens));
     assert_eq!(refusal(&mut session, &mut generator, &bare.clone().with_adapter("b")), ErrorKind::InvalidInput);
     assert_eq!(ids(&finish(&mut session, &mut generator, &bare).tokens), ids(&first.tokens));

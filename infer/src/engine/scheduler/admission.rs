@@ -181,9 +181,9 @@ impl Scheduler {
         let mut text = self.waiting.remove(at).expect("it was looked at");
         match seated {
             Ok(seq) => {
-                let reused = seq.len();
+                let cached = seq.len();
                 text.be_seated(seq);
-                self.begun(text, reused, now);
+                self.begun(text, cached, now);
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::SessionLost => {
@@ -203,25 +203,25 @@ impl Scheduler {
         }
     }
 
-    fn begun(&mut self, mut text: Text, reused: usize, now: Instant) {
+    fn begun(&mut self, mut text: Text, cached: usize, now: Instant) {
         text.call.leave_queue();
         text.behind = None;
         text.preempted_at = None;
         text.served = self.served;
-        text.note(now, Happened::Admitted { tokens: text.log.len(), reused });
+        text.note(now, Happened::Admitted { tokens: text.log.len(), cached });
         if text.admitted.is_none() {
             text.admitted = Some(now);
             text.stats.queue = now.saturating_duration_since(text.call.made);
-            text.stats.reused_tokens = reused.min(text.prompt);
+            text.stats.cached_tokens = cached.min(text.prompt);
         }
         // Who waited for room has its turn now, and not from when it came.
         let made = text.call.made;
         text.since = if self.admission.full_at.is_some_and(|full| made <= full) { now } else { made };
-        if reused > 0 {
+        if cached > 0 {
             self.stats.prefix_hits += 1;
-            self.stats.cached_tokens += reused as u64;
+            self.stats.cached_tokens += cached as u64;
         }
-        text.call.span.in_scope(|| tracing::debug!(index = text.index, reused, "completion begun"));
+        text.call.span.in_scope(|| tracing::debug!(index = text.index, cached, "completion begun"));
         self.running.push(text);
     }
 

@@ -34,10 +34,10 @@ pub struct EngineStats {
     /// Steps.
     pub steps: u64,
     /// Tokens that were generated.
-    pub tokens: u64,
-    /// Tokens of prompts that were computed, those that were computed again included.
-    pub prompt_tokens: u64,
-    /// Tokens of prompts that did not have to be, for a sequence held them already.
+    pub generated_tokens: u64,
+    /// Tokens of prompts that were computed, those that were computed again included, and without the cached ones.
+    pub prefilled_tokens: u64,
+    /// Tokens of prompts that need not be computed, for a sequence held them already.
     pub cached_tokens: u64,
     /// Tokens generated a second, of late: over some ten seconds.
     pub tokens_per_second: f64,
@@ -75,7 +75,7 @@ impl EngineStats {
 
     pub(super) fn count_step(&mut self, now: Instant, took: Duration, tokens: usize) {
         self.steps += 1;
-        self.tokens += tokens as u64;
+        self.generated_tokens += tokens as u64;
         self.step_times.add(took);
         self.rate.add(now, tokens);
     }
@@ -94,8 +94,8 @@ impl fmt::Display for EngineStats {
         let (cells, free, cached) = (self.cells, self.cells_free, self.cells_cached);
         writeln!(f, "sequences   {} of {} open", self.sequences, self.sequences_total)?;
         writeln!(f, "cells       {cells} used, {cached} positions cached, {free} free")?;
-        writeln!(f, "tokens      {} generated, {:.1} a second", self.tokens, self.tokens_per_second)?;
-        writeln!(f, "prompts     {} tokens computed, {} cached", self.prompt_tokens, self.cached_tokens)?;
+        writeln!(f, "tokens      {} generated, {:.1} a second", self.generated_tokens, self.tokens_per_second)?;
+        writeln!(f, "prompts     {} tokens computed, {} cached", self.prefilled_tokens, self.cached_tokens)?;
         writeln!(f, "steps       {}: {}", self.steps, self.step_times)?;
         let (hits, preemptions, rebuilt) = (self.prefix_hits, self.preemptions, self.rebuilt);
         write!(f, "events      {hits} prefix hits, {preemptions} preemptions, {rebuilt} sessions rebuilt")
@@ -196,7 +196,7 @@ mod tests {
         }
         let now = stats.clone().seen_at(at(40.0));
         assert!((now.tokens_per_second - 50.0).abs() < 1.0, "{}", now.tokens_per_second);
-        assert_eq!((now.tokens, now.steps), (2000, 400));
+        assert_eq!((now.generated_tokens, now.steps), (2000, 400));
         assert!(stats.clone().seen_at(at(100.0)).tokens_per_second < 1.0, "it has been idle for a minute");
         let mut early = EngineStats::new(start);
         early.count_step(at(0.5), Duration::from_millis(500), 10);
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn reads_as_a_table() {
-        let stats = EngineStats { waiting: 3, tokens: 12, rebuilt: 1, ..EngineStats::default() };
+        let stats = EngineStats { waiting: 3, generated_tokens: 12, rebuilt: 1, ..EngineStats::default() };
         let text = stats.to_string();
         assert!(text.starts_with("requests    3 waiting, 0 prefilling, 0 running\n"), "{text}");
         assert!(text.contains("tokens      12 generated"), "{text}");

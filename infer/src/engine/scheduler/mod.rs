@@ -283,7 +283,7 @@ impl Scheduler {
             tokens += text.take(outputs, row, want, now);
         }
         self.pace.measured(fed.running, fed.prompts, took);
-        self.stats.prompt_tokens += fed.prompts as u64;
+        self.stats.prefilled_tokens += fed.prompts as u64;
         self.stats.count_step(now, took, tokens);
     }
 

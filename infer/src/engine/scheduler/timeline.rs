@@ -36,12 +36,12 @@ pub struct TimelineEvent {
 pub enum Happened {
     /// It reached the scheduler, and waits.
     Queued,
-    /// It was given a sequence that holds `reused` of its `tokens` already.
+    /// It was given a sequence that holds `cached` of its `tokens` already.
     Admitted {
         /// Tokens of the prompt, and those generated so far where it was begun again.
         tokens: usize,
         /// Those of them that need not be computed.
-        reused: usize,
+        cached: usize,
     },
     /// Tokens of the prompt were computed, in this many steps on end.
     Prefill {
@@ -117,7 +117,7 @@ impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queued => f.write_str("queued"),
-            Self::Admitted { tokens, reused } => write!(f, "admitted with {tokens} tokens, {reused} of them cached"),
+            Self::Admitted { tokens, cached } => write!(f, "admitted with {tokens} tokens, {cached} of them cached"),
             Self::Prefill { tokens, steps: 1 } => write!(f, "prefilled {tokens} tokens in one step"),
             Self::Prefill { tokens, steps } => write!(f, "prefilled {tokens} tokens in {steps} steps"),
             Self::FirstToken => f.write_str("first token"),
@@ -143,7 +143,7 @@ mod tests {
         let start = Instant::now();
         let mut timeline = Timeline::new();
         timeline.add(start, at(start, 0), Happened::Queued);
-        timeline.add(start, at(start, 2), Happened::Admitted { tokens: 90, reused: 64 });
+        timeline.add(start, at(start, 2), Happened::Admitted { tokens: 90, cached: 64 });
         timeline.add(start, at(start, 5), Happened::Prefill { tokens: 16, steps: 1 });
         timeline.add(start, at(start, 9), Happened::Prefill { tokens: 10, steps: 1 });
         timeline.add(start, at(start, 9), Happened::FirstToken);

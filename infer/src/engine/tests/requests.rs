@@ -18,7 +18,7 @@ fn a_text_is_what_it_is_by_itself() {
     let done = engine.generate(request.clone()).complete().unwrap();
     let alone = solo(&script, &request);
     assert_eq!((&done.text, &done.tokens, done.finish), (&alone.text, &alone.tokens, FinishReason::EndOfText));
-    assert_eq!((done.stats.prompt_tokens, done.stats.reused_tokens, done.stats.generated_tokens), (8, 0, 3));
+    assert_eq!((done.stats.prompt_tokens, done.stats.cached_tokens, done.stats.generated_tokens), (8, 0, 3));
     assert_eq!(done.token_times.len(), 3);
 }
 
@@ -79,7 +79,7 @@ fn completions_of_one_request_differ_by_their_seed_and_share_its_prompt() {
         assert_eq!(one.tokens, solo(&script, &request.clone().with_sampling(sampling(seed))).tokens);
     }
     let prompt = all[0].stats.prompt_tokens as u64;
-    assert!(engine.stats().prompt_tokens < 2 * prompt, "it was computed once, but for the last token");
+    assert!(engine.stats().prefilled_tokens < 2 * prompt, "it was computed once, but for the last token");
     assert_eq!(kind(engine.generate(request.with_n(2)).complete()), ErrorKind::InvalidInput);
 }
 
@@ -90,7 +90,7 @@ fn what_was_read_to_its_end_is_there_for_the_next_one() {
         // The stream is gone as soon as its end was read, which the scheduler may or may not see before it looks.
         let done =
             engine.generate(ask(&format!("a long beginning that all have in common, {turn}"))).complete().unwrap();
-        assert_eq!(done.stats.reused_tokens > 0, turn > 0, "turn {turn}");
+        assert_eq!(done.stats.cached_tokens > 0, turn > 0, "turn {turn}");
     }
 }
 

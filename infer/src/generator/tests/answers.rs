@@ -68,7 +68,7 @@ fn a_call_comes_whole_and_its_result_goes_back() {
     let conversation = [Message::user("What time is it?"), said, Message::tool_result(&calls[0], "noon")];
     let done = finish(&mut *session, &mut generator, &Request::chat(conversation).with_tools(TOOLS));
     assert_eq!((done.text.as_str(), done.finish), ("Noon.", FinishReason::EndOfText));
-    assert!(done.stats.reused_tokens > 30, "the conversation goes on where it was");
+    assert!(done.stats.cached_tokens > 30, "the conversation goes on where it was");
 
     // A cut answer ended for another reason.
     let script = Script::new().with_line("assistant: ", call);

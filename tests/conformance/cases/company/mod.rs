@@ -76,7 +76,7 @@ pub(crate) fn completions_of_one_prompt_are_as_alone(at: &Setting<'_>) {
     let stats = running.end();
     if can_fork {
         assert_eq!(
-            (stats.prompt_tokens, stats.cached_tokens),
+            (stats.prefilled_tokens, stats.cached_tokens),
             (32, 58),
             "the prompt is computed once, but for the last token"
         );

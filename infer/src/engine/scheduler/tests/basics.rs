@@ -8,12 +8,12 @@ fn a_text_is_the_one_that_a_generator_makes() {
     let (ours, alone) = (kit.answer(&request), kit.solo(&request));
     assert_eq!((&*ours.text, ours.finish), (" four", FinishReason::EndOfText));
     assert_eq!((ours.tokens, ours.stats.generated_tokens), (alone.tokens, 6));
-    assert_eq!((ours.stats.prompt_tokens, ours.stats.reused_tokens), (14, 0));
+    assert_eq!((ours.stats.prompt_tokens, ours.stats.cached_tokens), (14, 0));
     assert_eq!(ours.token_times.len(), 6);
     let happened: Vec<Happened> = ours.timeline.events.iter().map(|event| event.what).collect();
     let expected = [
         Happened::Queued,
-        Happened::Admitted { tokens: 14, reused: 0 },
+        Happened::Admitted { tokens: 14, cached: 0 },
         Happened::Prefill { tokens: 14, steps: 1 },
         Happened::FirstToken,
         Happened::Ended { generated: 6 },
@@ -40,7 +40,7 @@ fn many_texts_share_passes_and_each_is_its_own() {
         assert_eq!((ours.text, ours.tokens, ours.finish), (alone.text, alone.tokens, alone.finish));
     }
     let stats = kit.stats();
-    assert_eq!((stats.finished, stats.failed, stats.tokens), (20, 0, (10..30).sum()));
+    assert_eq!((stats.finished, stats.failed, stats.generated_tokens), (20, 0, (10..30).sum()));
     assert!(stats.steps < 150, "passes are shared: {}", stats.steps);
     kit.assert_all_is_free();
 }
@@ -61,7 +61,7 @@ fn completions_of_one_prompt_compute_it_once() {
         assert_eq!(drawn(completion), drawn(&alone));
     }
     let stats = kit.stats();
-    assert_eq!((stats.prompt_tokens, stats.cached_tokens), (16 + 3, 3 * 15));
+    assert_eq!((stats.prefilled_tokens, stats.cached_tokens), (16 + 3, 3 * 15));
     kit.assert_all_is_free();
 }
 
@@ -116,7 +116,7 @@ fn without_tokens_to_draw_the_prompt_is_fed_all_the_same() {
     let completion = kit.answer(&ask("a prompt to be remembered", 0));
     assert_eq!((completion.finish, completion.tokens.len()), (FinishReason::Length, 0));
     let completion = kit.answer(&ask("a prompt to be remembered, and more", 3));
-    assert_eq!(completion.stats.reused_tokens, 25);
+    assert_eq!(completion.stats.cached_tokens, 25);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_prompt_that_finds_no_room_beside_others_waits_for_it() {
     assert_eq!((kit.stats().waiting, kit.stats().running), (1, 1));
     kit.run();
     assert_eq!((first.one().tokens.len(), second.one().tokens.len()), (30, 30));
-    assert_eq!((kit.stats().preemptions, kit.stats().prompt_tokens), (0, 120));
+    assert_eq!((kit.stats().preemptions, kit.stats().prefilled_tokens), (0, 120));
 }
 
 #[test]

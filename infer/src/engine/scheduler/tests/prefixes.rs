@@ -15,7 +15,7 @@ fn what_prompts_begin_with_is_computed_once_also_when_they_come_together() {
     }
     let (stats, shared) = (kit.stats(), SYSTEM.len() as u64);
     assert_eq!((stats.prefix_hits, stats.cached_tokens), (7, 7 * shared));
-    assert_eq!(stats.prompt_tokens, shared + 8 * 7);
+    assert_eq!(stats.prefilled_tokens, shared + 8 * 7);
     kit.assert_all_is_free();
 }
 
@@ -29,7 +29,7 @@ fn a_conversation_goes_on_in_the_sequence_it_has() {
         assert_eq!(completion.tokens, kit.solo(&request).tokens);
         if turn > 0 {
             // All but the last token drawn, and what was said since.
-            assert_eq!(completion.stats.reused_tokens, said.len() - 8);
+            assert_eq!(completion.stats.cached_tokens, said.len() - 8);
         }
         assert_eq!(kit.scheduler.cache.len(), 1, "there is one of it");
         said = format!("{said}{} Next: ", completion.text);
@@ -58,7 +58,7 @@ fn a_prompt_begins_with_what_a_running_text_holds() {
     let second = kit.ask(&request);
     kit.run();
     let second = second.one();
-    assert_eq!((second.stats.reused_tokens, second.tokens), (SYSTEM.len(), kit.solo(&request).tokens));
+    assert_eq!((second.stats.cached_tokens, second.tokens), (SYSTEM.len(), kit.solo(&request).tokens));
     assert_eq!(first.one().tokens.len(), 30);
     assert_eq!(kit.scheduler.cache.len(), 0, "no budget, and nothing is kept");
 }
@@ -68,13 +68,13 @@ fn a_sequence_is_taken_over_where_little_of_it_is_lost_and_forked_where_much_is(
     let mut kit = Kit::new(Script::new(), 4);
     kit.answer(&ask(SYSTEM, 3));
     let request = ask(&format!("{SYSTEM}one"), 3);
-    assert_eq!(kit.answer(&request).stats.reused_tokens, SYSTEM.len());
+    assert_eq!(kit.answer(&request).stats.cached_tokens, SYSTEM.len());
     assert_eq!(kit.scheduler.cache.len(), 1, "it was taken over");
     kit.answer(&ask(&format!("{SYSTEM}{}", "much more that is said only once".repeat(3)), 3));
     assert_eq!(kit.scheduler.cache.len(), 1);
     let request = ask(&format!("{SYSTEM}two"), 3);
     let completion = kit.answer(&request);
-    assert_eq!((completion.stats.reused_tokens, completion.tokens), (SYSTEM.len(), kit.solo(&request).tokens));
+    assert_eq!((completion.stats.cached_tokens, completion.tokens), (SYSTEM.len(), kit.solo(&request).tokens));
     assert_eq!(kit.scheduler.cache.len(), 2, "it was forked");
 }
 
@@ -85,7 +85,7 @@ fn the_only_sequence_there_is_is_cut_for_the_next_prompt() {
         let request = ask(&format!("{SYSTEM}{i} {}", "x".repeat(100)), 4);
         let completion = kit.answer(&request);
         assert_eq!(completion.tokens, kit.solo(&request).tokens);
-        assert_eq!(completion.stats.reused_tokens, if i == 0 { 0 } else { SYSTEM.len() });
+        assert_eq!(completion.stats.cached_tokens, if i == 0 { 0 } else { SYSTEM.len() });
     }
 }
 
@@ -94,15 +94,15 @@ fn each_adapter_has_beginnings_of_its_own() {
     let adapter = |name| AdapterSource::new(name, name);
     let options = SessionOptions::new().with_sequences(4).with_adapter(adapter("a")).with_adapter(adapter("b"));
     let mut kit = Kit::with_options(Script::new(), options, Settings { cache: 1000, ..Settings::default() });
-    for (name, reused) in
+    for (name, cached) in
         [(None, 0), (Some("a"), 0), (Some("b"), 0), (Some("a"), SYSTEM.len() + 2), (None, SYSTEM.len() + 2)]
     {
         let request = ask(&format!("{SYSTEM}Hm."), 4);
         let request = name.map_or(request.clone(), |name| request.with_adapter(name));
         let completion = kit.answer(&request);
         assert_eq!(
-            (completion.stats.reused_tokens, completion.tokens),
-            (reused, kit.solo(&request).tokens),
+            (completion.stats.cached_tokens, completion.tokens),
+            (cached, kit.solo(&request).tokens),
             "{name:?}"
         );
     }
@@ -115,11 +115,11 @@ fn a_model_that_cannot_go_back_goes_on_from_where_it_is() {
     let first = kit.answer(&ask(&said, 10));
     let further = ask(&format!("{said}{} And now?", first.text), 6);
     let completion = kit.answer(&further);
-    assert_eq!((completion.stats.reused_tokens, completion.tokens), (SYSTEM.len() + 9, kit.solo(&further).tokens));
+    assert_eq!((completion.stats.cached_tokens, completion.tokens), (SYSTEM.len() + 9, kit.solo(&further).tokens));
     // Elsewhere than at its end it cannot be forked.
     let other = ask(&format!("{SYSTEM}something else"), 6);
     let completion = kit.answer(&other);
-    assert_eq!((completion.stats.reused_tokens, completion.tokens), (0, kit.solo(&other).tokens));
+    assert_eq!((completion.stats.cached_tokens, completion.tokens), (0, kit.solo(&other).tokens));
     kit.assert_all_is_free();
 }
 
@@ -128,11 +128,11 @@ fn a_sliding_window_is_forked_as_long_as_it_holds_all() {
     let mut kit = Kit::new(Script::new().with_cuts(Cuts::Window(100)), 4);
     kit.answer(&ask(&format!("{SYSTEM}one"), 4));
     let within = ask(&format!("{SYSTEM}two"), 4);
-    assert_eq!(kit.answer(&within).stats.reused_tokens, SYSTEM.len());
+    assert_eq!(kit.answer(&within).stats.cached_tokens, SYSTEM.len());
     kit.answer(&ask(&"y".repeat(120), 4));
     let beyond = ask(&format!("{}z", "y".repeat(110)), 4);
     let completion = kit.answer(&beyond);
-    assert_eq!((completion.stats.reused_tokens, completion.tokens), (0, kit.solo(&beyond).tokens));
+    assert_eq!((completion.stats.cached_tokens, completion.tokens), (0, kit.solo(&beyond).tokens));
     kit.assert_all_is_free();
 }
 
@@ -147,7 +147,7 @@ fn completions_share_the_prompt_also_where_sequences_can_only_be_forked_whole() 
         let alone = kit.solo(&request.clone().with_sampling(sampling.clone().with_seed(seed)));
         assert_eq!(completion.tokens, alone.tokens);
     }
-    assert_eq!((kit.stats().prompt_tokens, kit.stats().cached_tokens), (15 + 4, 3 * 15));
+    assert_eq!((kit.stats().prefilled_tokens, kit.stats().cached_tokens), (15 + 4, 3 * 15));
     kit.assert_all_is_free();
 }
 

@@ -55,7 +55,7 @@ fn scores_are_cancelled_and_refused() {
     kit.run();
     assert_eq!(unwanted.recv().unwrap().unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(empty.recv().unwrap().unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(kit.stats().prompt_tokens, 0);
+    assert_eq!(kit.stats().prefilled_tokens, 0);
     let (stopped, _) = score(&mut kit, "stopped");
     kit.scheduler.stop(&Error::new(ErrorKind::Closed, "shut down"));
     assert_eq!(stopped.recv().unwrap().unwrap_err().kind(), ErrorKind::Closed);

@@ -18,7 +18,7 @@ fn a_text_goes_on_where_the_context_is_full() {
         .filter_map(|event| if let Happened::Shifted { dropped } = event.what { Some(dropped) } else { None })
         .collect();
     assert_eq!(shifts, [18; 7], "of 40 the first 4 stay, and of the others half");
-    assert_eq!(kit.stats().prompt_tokens, 11, "nothing is computed again");
+    assert_eq!(kit.stats().prefilled_tokens, 11, "nothing is computed again");
     // Until the context was full it is the text that it is without.
     let plain = kit.solo(&shifting("a beginning", 29).with_overflow(Overflow::Stop));
     assert_eq!(completion.tokens[..29], plain.tokens);
@@ -38,5 +38,5 @@ fn nobody_begins_with_what_was_moved() {
     let other = kit.ask(&request);
     kit.run();
     let other = other.one();
-    assert_eq!((other.stats.reused_tokens, other.tokens), (0, kit.solo(&request).tokens));
+    assert_eq!((other.stats.cached_tokens, other.tokens), (0, kit.solo(&request).tokens));
 }

@@ -128,7 +128,7 @@ fn prompts_add_up(run: &Run<'_>, stats: &EngineStats) {
     }
     let accepted = world.asks.iter().filter(|ask| refusal(world, ask).is_none());
     let prompts: usize = accepted.map(|ask| ask.n() * ask.prompt.len()).sum();
-    assert_eq!(stats.prompt_tokens + stats.cached_tokens, prompts as u64, "tokens of prompts");
+    assert_eq!(stats.prefilled_tokens + stats.cached_tokens, prompts as u64, "tokens of prompts");
     assert_eq!((stats.preemptions, stats.rebuilt), (0, 0));
 }
 
@@ -198,7 +198,7 @@ impl Case<'_> {
     fn check_end(&self, heard: &Heard, finish: &Finish, solo: &Solo, exact: usize) -> bool {
         let stats = finish.stats;
         assert_eq!((stats.prompt_tokens, stats.generated_tokens), (self.ask.prompt.len(), heard.tokens.len()));
-        assert!(stats.reused_tokens < stats.prompt_tokens);
+        assert!(stats.cached_tokens < stats.prompt_tokens);
         assert_eq!(finish.token_times.len(), heard.tokens.len());
         let wants_top = matches!(self.ask.what, What::Generate { draw: Draw::Rich, .. });
         assert_eq!(heard.top.len(), if wants_top { heard.tokens.len() } else { 0 });
