@@ -5,11 +5,13 @@ use crate::{
     peer::{Ask, Setting, together},
     prompts,
 };
+use infer::KvLayout;
 use infer_benches::{Bar, Figure, Run, turns::take};
 
 const OURS: usize = 0;
-const SERVER: usize = 1;
-const SERVER_AGAIN: usize = 2;
+const OURS_SPLIT: usize = 1;
+const SERVER: usize = 2;
+const SERVER_AGAIN: usize = 3;
 
 const QUESTION: usize = 16;
 const COUNT: usize = 32;
@@ -29,10 +31,15 @@ pub(crate) fn measure(run: &mut Run, setting: &Setting) {
     let context = system + QUESTION + COUNT;
     let server = setting.best_server(streams, streams * context, &asks);
     let mut peak = 0;
-    let times = take::<3>(rounds, |who, _| {
-        if who == OURS {
+    let times = take::<4>(rounds, |who, _| {
+        if who == OURS || who == OURS_SPLIT {
             let engine = ours::engine(setting, |builder| {
-                builder.with_sequences(streams).with_context(context).with_cells(streams * context)
+                let builder = builder.with_sequences(streams).with_context(context);
+                if who == OURS_SPLIT {
+                    builder.with_layout(KvLayout::Split)
+                } else {
+                    builder.with_layout(KvLayout::Unified).with_cells(streams * context)
+                }
             });
             return ours::together(&engine, &asks);
         }
@@ -42,14 +49,16 @@ pub(crate) fn measure(run: &mut Run, setting: &Setting) {
         took
     });
     let theirs = f64::min(times.best(SERVER), times.best(SERVER_AGAIN));
-    run.timing(
-        Figure::new("engine/shared/time", times.best(OURS) / theirs, "ours/server")
-            .with_bar(Bar::AtMost(0.3))
-            .with_against_itself(times.best(SERVER) / times.best(SERVER_AGAIN))
-            .with_note(format!(
-                "best of {rounds}, {:.2} s; llama-server {theirs:.2} s with {server}",
-                times.best(OURS)
-            )),
-    );
+    for (who, layout) in [(OURS, "unified"), (OURS_SPLIT, "split")] {
+        run.timing(
+            Figure::new(format!("engine/shared/{layout}/time"), times.best(who) / theirs, "ours/server")
+                .with_bar(Bar::AtMost(0.3))
+                .with_against_itself(times.best(SERVER) / times.best(SERVER_AGAIN))
+                .with_note(format!(
+                    "best of {rounds}, {:.2} s; llama-server {theirs:.2} s with {server}",
+                    times.best(who)
+                )),
+        );
+    }
     run.figure(Figure::new("engine/shared/server peak", peak as f64 / 1e6, "MB"));
 }

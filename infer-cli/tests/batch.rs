@@ -174,7 +174,7 @@ fn a_bad_line_is_an_error_line_and_the_others_are_answered() {
     let answers = job.answers();
     let error = |at: usize| answers[at]["error"]["message"].as_str().unwrap();
     for (at, said) in [
-        (1, "line 2: expected value"),
+        (1, "line 2: not JSON: expected value"),
         (2, "line 4: unknown field `maxtokens`"),
         (3, "line 5: the prompt"),
         (4, "line 6: temperature is -1"),

@@ -19,7 +19,7 @@ use crate::{
 use answer::Said;
 use clap::builder::NonEmptyStringValueParser;
 use indicatif::ProgressBar;
-use infer::{AdapterSource, Engine, EngineBuilder, Error, Request, WhenFull};
+use infer::{AdapterSource, Engine, EngineBuilder, Error, KvLayout, Request, WhenFull};
 use input::{Entry, Input};
 use line::Defaults;
 use output::{Earlier, Output};
@@ -76,6 +76,11 @@ pub(crate) struct Batch {
     #[arg(long, short, value_name = "N")]
     ctx: Option<usize>,
 
+    /// How the context is divided: `split`, an equal share for each request that is computed, which is faster; `unified`, to each as much as
+    /// it needs, which is for requests of very different length.
+    #[arg(long, value_enum, value_name = "NAME", default_value_t = Layout::Split)]
+    layout: Layout,
+
     /// An adapter (LoRA) that lines may name, a GGUF file; if not given, its name is the file's without the ending. May be given several times.
     #[arg(long = "adapter", value_name = "[NAME=]FILE[:SCALE]", value_parser = named_adapter)]
     adapters: Vec<AdapterSource>,
@@ -86,6 +91,12 @@ pub(crate) struct Batch {
 
     #[command(flatten)]
     defaults: DefaultArgs,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    Split,
+    Unified,
 }
 
 /// What a line does not say.
@@ -223,8 +234,16 @@ impl Batch {
     fn engine(&self) -> Result<Engine, Failure> {
         let mut builder =
             self.model.engine(self.threads).with_sequences(self.parallel).with_queue(self.at_once(), WhenFull::Wait);
+        builder = match self.layout {
+            Layout::Split => builder.with_layout(KvLayout::Split),
+            Layout::Unified => builder.with_layout(KvLayout::Unified),
+        };
         if let Some(cells) = self.ctx {
-            builder = builder.with_context(cells).with_cells(cells).with_sessions(|model, options| {
+            builder = match self.layout {
+                Layout::Split => builder.with_context((cells / self.parallel).max(1)),
+                Layout::Unified => builder.with_context(cells).with_cells(cells),
+            };
+            builder = builder.with_sessions(|model, options| {
                 let mut options = options.clone();
                 let trained = Some(model.info().context).filter(|&trained| trained > 0);
                 options.context = options.context.map(|context| context.min(trained.unwrap_or(context)));

@@ -89,10 +89,12 @@ impl Factory {
     }
 
     fn first(&mut self, model: &dyn Model) -> Result<(Box<dyn Session>, SessionOptions)> {
-        let layouts: &[_] = match self.shape.layout {
-            Some(layout) => &[Some(layout)],
+        let layouts: &[_] = match (self.shape.layout, self.shape.cells) {
+            (Some(layout), _) => &[Some(layout)],
             // What a backend has no layouts for it lays out as it likes.
-            None => &[Some(KvLayout::Unified), None],
+            (None, None) => &[Some(KvLayout::Split), None],
+            // A number of cells for all says that they are to be shared.
+            (None, Some(_)) => &[Some(KvLayout::Unified), None],
         };
         let mut refused = None;
         for &layout in layouts {
@@ -197,6 +199,18 @@ mod tests {
     fn what_nobody_chose_is_made_to_fit() {
         let (asked, options) = made(shape(), 1 << 20);
         let options = options.unwrap();
+        assert_eq!((asked.len(), options.context, options.sequences), (1, Some(4096), 8));
+        assert_eq!((options.cells, options.layout), (None, Some(KvLayout::Split)));
+        let (asked, options) = made(shape(), 8 * 1024);
+        assert_eq!(asked, [(4096, None), (2048, None), (1024, None)]);
+        assert_eq!(options.unwrap().sequences, 8, "each of them would cost a whole context");
+    }
+
+    #[test]
+    fn shared_cells_that_nobody_chose_are_made_to_fit() {
+        let shape = || Shape { layout: Some(KvLayout::Unified), ..shape() };
+        let (asked, options) = made(shape(), 1 << 20);
+        let options = options.unwrap();
         assert_eq!((asked.len(), options.context, options.sequences), (1, Some(4096), 16));
         assert_eq!((options.cells, options.layout), (Some(16_384), Some(KvLayout::Unified)));
         let (asked, options) = made(shape(), 2048);
@@ -211,15 +225,13 @@ mod tests {
     fn what_was_chosen_is_made_or_refused() {
         let (asked, options) = made(Shape { context: Some(4000), cells: Some(5000), ..shape() }, 4999);
         assert_eq!((asked, options.unwrap_err().kind()), (vec![(4000, Some(5000))], ErrorKind::OutOfMemory));
-        let (asked, options) = made(Shape { layout: Some(KvLayout::Split), ..shape() }, 8 * 1024);
-        assert_eq!(asked, [(4096, None), (2048, None), (1024, None)]);
-        assert_eq!(options.unwrap().sequences, 8, "each of them would cost a whole context");
-        let (asked, _) = made(Shape { context: Some(0), ..shape() }, 1 << 20);
+        let unified = || Shape { layout: Some(KvLayout::Unified), ..shape() };
+        let (asked, _) = made(Shape { context: Some(0), ..unified() }, 1 << 20);
         assert_eq!(asked, [(8192, Some(4 * 8192))]);
-        let (_, options) = made(Shape { sequences: 250, ..shape() }, 1 << 30);
+        let (_, options) = made(Shape { sequences: 250, ..unified() }, 1 << 30);
         assert_eq!(options.unwrap().sequences, 256);
         for cached in [0, 64] {
-            let error = made(Shape { sequences: usize::MAX, cached, ..shape() }, 1).1.unwrap_err();
+            let error = made(Shape { sequences: usize::MAX, cached, ..unified() }, 1).1.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput);
         }
     }

@@ -57,7 +57,7 @@ fn no_more_run_at_once_than_may() {
         *most = (*most).max(step.entries);
         None
     });
-    let engine = builder(script).with_sequences(3).build().unwrap();
+    let engine = builder(script).with_layout(KvLayout::Unified).with_sequences(3).build().unwrap();
     let all: Vec<_> = (0..12).map(|one| engine.generate(ask(&format!("{one}: a prompt of its own")))).collect();
     for one in all {
         one.complete().unwrap();
@@ -150,7 +150,7 @@ fn tokens_and_text_need_no_model() {
     assert_eq!(engine.detokenize(&tokens).unwrap(), "naïve");
     assert_eq!(kind(engine.detokenize(&[Token(1 << 30)])), ErrorKind::InvalidInput);
     assert_eq!(engine.model().architecture, "scripted");
-    assert_eq!(engine.layout(), Some(KvLayout::Unified));
+    assert_eq!(engine.layout(), Some(KvLayout::Split));
 }
 
 #[test]
