@@ -167,7 +167,7 @@ impl Made {
             return Ok(());
         }
         let message = format!(
-            "the prompt has {} tokens, and there are {} cells; shorten it, or make the engine with more",
+            "the prompt has {} tokens, and there are {} KV cells; shorten it, or have more cells",
             tokens.len(),
             self.cells
         );
@@ -180,6 +180,6 @@ fn check_count(n: usize, sequences: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid_input(format!(
-        "{n} completions of one request; there must be at least 1, and at most the {sequences} sequences that run at once"
+        "{n} completions were asked for, and {sequences} sequences run at once; ask for at least 1 and no more than those"
     )))
 }

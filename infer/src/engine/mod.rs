@@ -245,7 +245,7 @@ impl Engine {
         self.0.encoder.get()
     }
 
-    /// Figures as of the last step. Waits for nothing.
+    /// Figures as of the last step; a text whose end was read is counted among them. Waits for nothing.
     #[must_use]
     pub fn stats(&self) -> EngineStats {
         self.0.shared.stats()

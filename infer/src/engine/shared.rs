@@ -125,8 +125,10 @@ impl Shared {
 
     /// The figures as of the last step.
     pub(crate) fn stats(&self) -> EngineStats {
+        // First: what leaves the queue meanwhile is in the figures already.
+        let waiting = self.waiting();
         let mut stats = self.stats.lock().clone();
-        stats.waiting = self.waiting();
+        stats.waiting += waiting;
         stats.seen_at(Instant::now())
     }
 

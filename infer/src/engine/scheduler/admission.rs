@@ -189,6 +189,7 @@ impl Scheduler {
             Err(error) if error.kind() == ErrorKind::SessionLost => {
                 if text.trial.lost_alone(text.stats.generated_tokens) {
                     self.stats.failed += 1;
+                    self.publish();
                     text.call.fail(copy_of(&error));
                 } else {
                     self.waiting.insert(at, text);
@@ -197,6 +198,7 @@ impl Scheduler {
             }
             Err(error) => {
                 self.stats.failed += 1;
+                self.publish();
                 text.call.fail(error);
                 Ok(())
             }
@@ -204,7 +206,6 @@ impl Scheduler {
     }
 
     fn begun(&mut self, mut text: Text, cached: usize, now: Instant) {
-        text.call.leave_queue();
         text.behind = None;
         text.preempted_at = None;
         text.served = self.served;
@@ -222,7 +223,11 @@ impl Scheduler {
             self.stats.cached_tokens += cached as u64;
         }
         text.call.span.in_scope(|| tracing::debug!(index = text.index, cached, "completion begun"));
+        let call = text.call.clone();
         self.running.push(text);
+        // It is seen to run before it is seen to wait no more.
+        self.publish();
+        call.leave_queue();
     }
 
     /// A sequence for a waiting text, which holds as much of it as was found, with its sampling set.

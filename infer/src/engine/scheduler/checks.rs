@@ -10,7 +10,7 @@ use crate::{
     engine::job::{Job, ScoreJob},
     reader::Reader,
 };
-use infer_core::{Error, ErrorKind, Limits, OpenOptions, Result, Token};
+use infer_core::{Error, ErrorKind, Limits, ModelInfo, OpenOptions, Result, Token};
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
@@ -26,6 +26,7 @@ impl Scheduler {
             Ok(checked) => checked,
             Err(error) => {
                 self.stats.failed += 1;
+                self.publish();
                 span.in_scope(|| tracing::debug!(%error, "request refused"));
                 out.fail(error);
                 return;
@@ -58,6 +59,7 @@ impl Scheduler {
             Ok(adapter) => adapter,
             Err(error) => {
                 self.stats.failed += 1;
+                self.publish();
                 out.answer(Err(error));
                 return;
             }
@@ -94,7 +96,7 @@ impl Scheduler {
     fn check(&mut self, request: &Request, prompt: &[Token]) -> Result<(u32, Vec<Reader>)> {
         let seats = self.settings.sequences.unwrap_or(usize::MAX).min(self.limits.sequences);
         check_count(request.n, seats)?;
-        check_tokens(prompt, &self.limits)?;
+        check_tokens(prompt, &self.limits, self.model.info())?;
         request.sampling.validate(self.limits.vocab)?;
         self.check_overflow(request, prompt)?;
         let room = match request.overflow {
@@ -108,11 +110,12 @@ impl Scheduler {
 
     fn check_overflow(&self, request: &Request, prompt: &[Token]) -> Result<()> {
         let context = self.limits.context;
+        let (all, larger) = room(context, self.model.info());
         match (request.overflow, request.max_tokens) {
             (Overflow::Error, Some(most)) if prompt.len().saturating_add(most) > context => {
                 let message = format!(
-                    "the prompt has {} tokens and {most} may follow, the context has {context}; ask for fewer, shorten the prompt, or make \
-                     the engine with more",
+                    "the prompt has {} tokens and {most} may follow, the context has {context}{all}; ask for fewer, or shorten the \
+                     prompt{larger}",
                     prompt.len()
                 );
                 Err(Error::new(ErrorKind::ContextFull, message))
@@ -134,7 +137,7 @@ impl Scheduler {
         if !self.capabilities.score {
             return Err(Error::unsupported("this session does not score tokens"));
         }
-        check_tokens(tokens, &self.limits)?;
+        check_tokens(tokens, &self.limits, self.model.info())?;
         self.adapter(adapter)
     }
 
@@ -165,13 +168,13 @@ fn check_count(n: usize, sequences: usize) -> Result<()> {
     }
     if n > sequences {
         return Err(Error::invalid_input(format!(
-            "{n} completions were asked for, and there are {sequences} sequences; ask for fewer, or make the engine with more"
+            "{n} completions were asked for, and there are {sequences} sequences; ask for fewer, or have more sequences"
         )));
     }
     Ok(())
 }
 
-fn check_tokens(prompt: &[Token], limits: &Limits) -> Result<()> {
+fn check_tokens(prompt: &[Token], limits: &Limits, info: &ModelInfo) -> Result<()> {
     let Limits { context, vocab, .. } = *limits;
     if prompt.is_empty() {
         return Err(Error::invalid_input("the prompt has no tokens; a model needs at least one to continue from"));
@@ -183,21 +186,25 @@ fn check_tokens(prompt: &[Token], limits: &Limits) -> Result<()> {
         )));
     }
     if prompt.len() > context {
-        let message = format!(
-            "the prompt has {} tokens, the context {context}; shorten it, or make the engine with more",
-            prompt.len()
-        );
+        let (all, larger) = room(context, info);
+        let message = format!("the prompt has {} tokens, the context {context}{all}; shorten it{larger}", prompt.len());
         return Err(Error::new(ErrorKind::ContextFull, message));
     }
     Ok(())
 }
 
 /// A text has reached the end of the context that was not to.
-pub(super) fn context_full(text: &Text, limits: &Limits) -> Error {
+pub(super) fn context_full(text: &Text, context: usize, info: &ModelInfo) -> Error {
+    let (all, larger) = room(context, info);
     let message = format!(
-        "the context of {} is full after a prompt of {} tokens and {} generated ones; ask for fewer tokens, or make the engine with more \
-         context",
-        limits.context, text.prompt, text.stats.generated_tokens
+        "the context of {context}{all} is full after a prompt of {} tokens and {} generated ones; ask for fewer tokens{larger}",
+        text.prompt, text.stats.generated_tokens
     );
     Error::new(ErrorKind::ContextFull, message)
+}
+
+/// What is to be said of a context that is too small, and what can be done about it.
+fn room(context: usize, info: &ModelInfo) -> (&'static str, &'static str) {
+    let is_all = info.context > 0 && context >= info.context;
+    if is_all { (", all the model was trained for", "") } else { ("", ", or make the context larger") }
 }

@@ -183,6 +183,7 @@ impl Scheduler {
         text.unseat();
         text.note(now, why);
         text.behind = None;
+        self.begun_before = self.begun_before.max(text.serial);
         let place = self.waiting.partition_point(|other| other.serial < text.serial);
         self.waiting.insert(place, text);
         self.admission.retry();
@@ -197,9 +198,10 @@ impl Scheduler {
             if let Some((row, _)) = text.row {
                 text.trial.set_back(text.stats.generated_tokens, end_of(&self.batch, row));
                 if text.trial.lost(suspects == 1) || text.trial.is_hopeless() {
-                    text.call.fail(copy_of(&error));
+                    let text = self.running.pop().expect("it is the last one");
                     self.stats.failed += 1;
-                    self.running.pop();
+                    self.publish();
+                    text.call.fail(copy_of(&error));
                     continue;
                 }
                 if text.trial.losses >= 2 {

@@ -15,7 +15,7 @@ const FIRST: Duration = Duration::from_micros(64);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EngineStats {
-    /// Requests that wait to be begun.
+    /// Requests that wait to be begun, and completions that wait to be computed again.
     pub waiting: usize,
     /// Completions whose prompt is being computed.
     pub prefilling: usize,
@@ -89,16 +89,30 @@ impl EngineStats {
 
 impl fmt::Display for EngineStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "requests    {} waiting, {} prefilling, {} running", self.waiting, self.prefilling, self.running)?;
-        writeln!(f, "            {} finished, {} failed, {} cancelled", self.finished, self.failed, self.cancelled)?;
-        let (cells, free, cached) = (self.cells, self.cells_free, self.cells_cached);
+        writeln!(f, "requests    {} waiting", self.waiting)?;
+        let (prefilling, running) = (self.prefilling, self.running);
+        let (finished, failed, cancelled) = (self.finished, self.failed, self.cancelled);
+        writeln!(
+            f,
+            "completions {prefilling} prefilling, {running} running, {finished} finished, {failed} failed, {cancelled} cancelled"
+        )?;
+        let (cells, free, cached) = (self.cells, self.cells_free, Counted(self.cells_cached as u64, "position"));
         writeln!(f, "sequences   {} of {} open", self.sequences, self.sequences_total)?;
-        writeln!(f, "cells       {cells} used, {cached} positions cached, {free} free")?;
-        writeln!(f, "tokens      {} generated, {:.1} a second", self.generated_tokens, self.tokens_per_second)?;
-        writeln!(f, "prompts     {} tokens computed, {} cached", self.prefilled_tokens, self.cached_tokens)?;
+        writeln!(f, "cells       {cells} used, {cached} cached, {free} free")?;
+        writeln!(f, "generated   {}, {:.1} a second", Counted(self.generated_tokens, "token"), self.tokens_per_second)?;
+        writeln!(f, "prompts     {} computed, {} cached", Counted(self.prefilled_tokens, "token"), self.cached_tokens)?;
         writeln!(f, "steps       {}: {}", self.steps, self.step_times)?;
-        let (hits, preemptions, rebuilt) = (self.prefix_hits, self.preemptions, self.rebuilt);
-        write!(f, "events      {hits} prefix hits, {preemptions} preemptions, {rebuilt} sessions rebuilt")
+        let (hits, preemptions) = (Counted(self.prefix_hits, "prefix hit"), Counted(self.preemptions, "preemption"));
+        write!(f, "events      {hits}, {preemptions}, {} rebuilt", Counted(self.rebuilt, "session"))
+    }
+}
+
+/// A number of things, the word for one of which ends in a consonant.
+struct Counted(u64, &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}{}", self.0, self.1, if self.0 == 1 { "" } else { "s" })
     }
 }
 
@@ -206,10 +220,12 @@ mod tests {
 
     #[test]
     fn reads_as_a_table() {
-        let stats = EngineStats { waiting: 3, generated_tokens: 12, rebuilt: 1, ..EngineStats::default() };
+        let stats = EngineStats { waiting: 3, finished: 2, generated_tokens: 12, rebuilt: 1, ..EngineStats::default() };
+        let stats = EngineStats { prefilled_tokens: 1, cells_cached: 1, ..stats };
         let text = stats.to_string();
-        assert!(text.starts_with("requests    3 waiting, 0 prefilling, 0 running\n"), "{text}");
-        assert!(text.contains("tokens      12 generated"), "{text}");
-        assert!(text.ends_with("0 prefix hits, 0 preemptions, 1 sessions rebuilt"), "{text}");
+        assert!(text.starts_with("requests    3 waiting\ncompletions 0 prefilling, 0 running, 2 finished, "), "{text}");
+        assert!(text.contains("0 used, 1 position cached, 0 free\ngenerated   12 tokens, 0.0 a second\n"), "{text}");
+        assert!(text.contains("prompts     1 token computed, 0 cached\n"), "{text}");
+        assert!(text.ends_with("0 prefix hits, 0 preemptions, 1 session rebuilt"), "{text}");
     }
 }

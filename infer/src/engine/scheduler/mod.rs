@@ -41,6 +41,7 @@ use crate::{FinishReason, Overflow, Turn};
 use infer_core::{Batch, Capabilities, Error, Limits, Model, Result, Session, Vocab};
 use std::{
     collections::VecDeque,
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -58,6 +59,8 @@ const LOOKED_AT: usize = 256;
 /// See the [module](self). Field order is drop order: sequences, then the session, then the model.
 pub(crate) struct Scheduler {
     running: Vec<Text>,
+    /// Those that have just ended: they are counted, then told. Empty between steps.
+    leaving: Vec<(Text, End)>,
     /// In the order they came.
     waiting: VecDeque<Text>,
     cache: PrefixCache,
@@ -83,6 +86,14 @@ pub(crate) struct Scheduler {
     served: u64,
     /// The waiting text to be looked at next.
     looked_at: usize,
+    /// Of the waiting texts that had begun before, none has a larger serial.
+    begun_before: u64,
+}
+
+/// What the reader of a text that has ended is told.
+enum End {
+    Reason(FinishReason),
+    Error(Error),
 }
 
 /// The session is lost, and another one is to be made.
@@ -108,6 +119,7 @@ impl Scheduler {
         stats.sequences_total = session.limits().sequences;
         Ok(Self {
             running: Vec::new(),
+            leaving: Vec::new(),
             waiting: VecDeque::new(),
             cache: PrefixCache::new(settings.cache),
             batch: Batch::new(),
@@ -128,6 +140,7 @@ impl Scheduler {
             serials: 0,
             served: 0,
             looked_at: 0,
+            begun_before: 0,
         })
     }
 
@@ -138,9 +151,11 @@ impl Scheduler {
 
     /// Ends every request with this error, and forgets what was kept of earlier ones.
     pub(crate) fn stop(&mut self, error: &Error) {
-        for text in self.running.drain(..).chain(self.waiting.drain(..)) {
+        let texts: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
+        self.stats.failed += texts.len() as u64;
+        self.publish();
+        for text in texts {
             text.call.fail(copy_of(error));
-            self.stats.failed += 1;
         }
         self.cache.clear();
         self.publish();
@@ -188,11 +203,11 @@ impl Scheduler {
     fn step(&mut self, session: &mut dyn Session, now: Instant) -> Result<()> {
         self.admit(session, now)?;
         if self.shift_full(session, now)? {
-            self.conclude(now);
+            self.conclude(session, now);
         }
         let fed = self.fill();
         if self.batch.is_empty() {
-            self.conclude(now);
+            self.conclude(session, now);
             return Ok(());
         }
         let begun = Instant::now();
@@ -202,8 +217,8 @@ impl Scheduler {
             Ok(()) => self.deliver(session, fed, now, now.saturating_duration_since(begun)),
             Err(error) => self.pass_failed(session, error, now)?,
         }
-        self.conclude(now);
         self.observe(session);
+        self.conclude(session, now);
         Ok(())
     }
 
@@ -214,21 +229,24 @@ impl Scheduler {
             text.ended = judge(text, now).map(Ok);
             is_any |= text.ended.is_some();
         }
-        if is_any {
-            self.conclude(now);
+        if is_any && let Some(session) = self.session.take() {
+            self.conclude(&*session, now);
+            self.session = Some(session);
         }
         let from = if self.looked_at < self.waiting.len() { self.looked_at } else { 0 };
         self.looked_at = from + LOOKED_AT;
         let mut is_any = false;
         for text in self.waiting.iter_mut().skip(from).take(LOOKED_AT) {
-            text.ended = judge(text, now).map(Ok);
-            is_any |= text.ended.is_some();
+            let Some(reason) = judge(text, now) else { continue };
+            self.stats.count_end(text.call.is_over.get(), reason);
+            text.ended = Some(Ok(reason));
+            is_any = true;
         }
         if is_any {
+            self.publish();
             self.admission.retry();
             self.waiting.retain_mut(|text| match text.ended.take() {
                 Some(Ok(reason)) => {
-                    self.stats.count_end(text.call.is_over.get(), reason);
                     text.report(reason, now);
                     false
                 }
@@ -287,47 +305,68 @@ impl Scheduler {
         self.stats.count_step(now, took, tokens);
     }
 
-    /// Sees texts off that have ended.
-    fn conclude(&mut self, now: Instant) {
+    /// Sees texts off that have ended. They are counted, and their cells given up or kept, before anybody is told: who has read an end finds
+    /// it in the figures.
+    fn conclude(&mut self, session: &dyn Session, now: Instant) {
         let mut at = 0;
         while let Some(text) = self.running.get_mut(at) {
             let Some(ended) = text.ended.take() else {
                 at += 1;
                 continue;
             };
-            let mut text = self.running.remove(at);
-            self.admission.left += 1;
-            self.admission.retry();
-            match ended {
+            let text = self.running.remove(at);
+            let end = match ended {
                 Ok(FinishReason::ContextFull) if text.call.overflow == Overflow::Error => {
-                    text.call.fail(checks::context_full(&text, &self.limits));
-                    self.stats.failed += 1;
+                    End::Error(checks::context_full(&text, self.limits.context, self.model.info()))
                 }
-                Ok(reason) => {
-                    self.stats.count_end(text.call.is_over.get(), reason);
-                    // Before it is told: whoever has read the end has no further use for the stream.
-                    let is_forgotten = text.call.wish() == Wish::Forget;
-                    text.report(reason, now);
-                    // What nobody reads any more gives its cells up at once.
-                    if !is_forgotten {
-                        self.keep(text);
-                    }
-                }
-                Err(error) => {
-                    text.call.fail(error);
-                    self.stats.failed += 1;
-                }
+                Ok(reason) => End::Reason(reason),
+                Err(error) => End::Error(error),
+            };
+            self.leave(text, end);
+        }
+        if self.leaving.is_empty() {
+            return;
+        }
+        self.admission.retry();
+        self.observe(session);
+        self.publish();
+        for (mut text, end) in self.leaving.drain(..) {
+            match end {
+                End::Reason(reason) => text.report(reason, now),
+                End::Error(error) => text.call.tell(error),
             }
         }
     }
 
+    fn leave(&mut self, mut text: Text, end: End) {
+        self.admission.left += 1;
+        match end {
+            End::Reason(reason) => {
+                self.stats.count_end(text.call.is_over.get(), reason);
+                // What nobody reads any more gives its cells up at once.
+                if text.call.wish() != Wish::Forget {
+                    self.keep(&mut text);
+                }
+            }
+            End::Error(_) => {
+                self.stats.failed += 1;
+                if text.call.is_over.replace(true) {
+                    // Another completion has failed, and the request with it.
+                    return;
+                }
+            }
+        }
+        text.seq = None;
+        self.leaving.push((text, end));
+    }
+
     /// Keeps what was computed of a text for others that begin like it.
-    fn keep(&mut self, mut text: Text) {
+    fn keep(&mut self, text: &mut Text) {
         if !text.is_exact() {
             return;
         }
         let Some(seq) = text.seq.take_if(|seq| !seq.is_spent()) else { return };
-        let mut log = text.log;
+        let mut log = mem::take(&mut text.log);
         log.truncate(seq.len());
         log.shrink_to_fit();
         let supersede = self.capabilities.fork && self.capabilities.truncate;
@@ -346,6 +385,9 @@ impl Scheduler {
         self.stats.running = decoding;
         self.stats.prefilling = self.running.len() - decoding;
         self.stats.cells_cached = self.cache.held();
+        // What is in the queue is counted where it is asked for.
+        let again = self.waiting.iter().take_while(|text| text.serial <= self.begun_before);
+        self.stats.waiting = again.filter(|text| text.admitted.is_some()).count();
         self.shared.publish(&self.stats);
     }
 }

@@ -63,10 +63,16 @@ impl Call {
 
     /// Ends the request with an error, all completions of it.
     pub(super) fn fail(&self, error: Error) {
-        self.leave_queue();
         if self.is_over.replace(true) {
-            return;
+            self.leave_queue();
+        } else {
+            self.tell(error);
         }
+    }
+
+    /// Tells the reader of a request that is over why.
+    pub(super) fn tell(&self, error: Error) {
+        self.leave_queue();
         self.span.in_scope(|| tracing::debug!(%error, "request failed"));
         match &self.out {
             Outlet::Stream(out) => out.fail(error),

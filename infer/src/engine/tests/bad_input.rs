@@ -18,7 +18,7 @@ fn is_an_error_before_the_first_token_and_the_engine_goes_on() {
         (Request::tokens([]), Some((ErrorKind::InvalidInput, "no tokens"))),
         (Request::tokens([Token(1 << 20)]), Some((ErrorKind::InvalidInput, "vocabulary"))),
         (Request::rendered("x".repeat(65)), Some((ErrorKind::ContextFull, "65 tokens"))),
-        (Request::rendered("x".repeat(41)), Some((ErrorKind::OutOfCells, "40 cells"))),
+        (Request::rendered("x".repeat(41)), Some((ErrorKind::OutOfCells, "40 KV cells"))),
         (
             Request::rendered("x".repeat(32)).with_max_tokens(33).with_overflow(Overflow::Error),
             Some((ErrorKind::ContextFull, "33 may follow")),

@@ -195,16 +195,20 @@ fn a_panic_ends_the_engine_and_says_itself_to_everybody() {
 
 #[test]
 fn its_own_thread_does_not_wait_for_itself() {
-    let hold = Hold::default();
-    let engine = engine(hold.on(Script::new()));
+    let engine = engine(Script::new());
+    // While it is busy all of these come, and none of them is followed by a step but the last.
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (go, gate) = std::sync::mpsc::channel::<()>();
+    let busy = engine.0.worker.submit(move |_| {
+        begun.send(()).unwrap();
+        gate.recv().unwrap_err();
+    });
+    begins.recv().unwrap();
     let mut generation = engine.generate(ask("later"));
     let score = engine.score("later");
     let answered = engine.0.worker.submit(move |_| (kind(generation.wait().unwrap()), kind(score.wait()), generation));
-    hold.open();
-    // The first pass is over, or not: where there is an answer already it is no error.
-    let (_, _, generation) = match answered.wait() {
-        Ok(done) => done,
-        Err(error) => panic!("{error}"),
-    };
+    drop(go);
+    busy.wait().unwrap();
+    let (_, _, generation) = answered.wait().unwrap();
     generation.complete().unwrap();
 }

@@ -30,6 +30,19 @@ fn too_few_cells_make_the_youngest_wait_and_be_computed_again() {
 }
 
 #[test]
+fn a_preempted_text_is_counted_as_one_that_waits() {
+    let mut kit = small(120, 8);
+    let asked: Vec<Asked> = requests(6).iter().map(|request| kit.ask(request)).collect();
+    while !kit.scheduler.is_idle() {
+        kit.turns(1);
+        let stats = kit.stats();
+        let all = stats.waiting + stats.prefilling + stats.running + stats.finished as usize;
+        assert_eq!(all, asked.len(), "{stats}");
+    }
+    assert!(kit.stats().preemptions > 0);
+}
+
+#[test]
 fn the_oldest_text_is_never_preempted() {
     let mut kit = small(100, 8);
     let asked: Vec<Asked> = requests(8).iter().map(|request| kit.ask(request)).collect();

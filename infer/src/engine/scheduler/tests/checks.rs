@@ -24,11 +24,15 @@ fn each_is_refused_by_name_beside_one_that_is_not() {
             ErrorKind::InvalidInput,
             "token 9999 at 1 of the prompt is outside the vocabulary",
         ),
-        (Request::text("x".repeat(101)), ErrorKind::ContextFull, "the prompt has 101 tokens, the context 100"),
+        (
+            Request::text("x".repeat(101)),
+            ErrorKind::ContextFull,
+            "the prompt has 101 tokens, the context 100, all the model was trained for; shorten it",
+        ),
         (
             ask(&long, 11).with_overflow(Overflow::Error),
             ErrorKind::ContextFull,
-            "the prompt has 90 tokens and 11 may follow",
+            "the prompt has 90 tokens and 11 may follow, the context has 100, all the model was trained for; ask for fewer, or",
         ),
         (Request::text("x").with_overflow(Overflow::Shift), ErrorKind::InvalidInput, "a text that goes on"),
         (
@@ -53,6 +57,22 @@ fn each_is_refused_by_name_beside_one_that_is_not() {
     assert_eq!(good.one().tokens.len(), 20);
     assert_eq!((kit.stats().failed, kit.stats().finished), (11, 1));
     kit.assert_all_is_free();
+}
+
+#[test]
+fn a_larger_context_is_advised_only_where_the_model_was_trained_for_one() {
+    let long = Request::text("x".repeat(51));
+    let strict = Request::text("x".repeat(45)).with_overflow(Overflow::Error);
+    let (larger, all) = ("or make the context larger", "all the model was trained for");
+    for (trained, says, never) in [(100, larger, all), (50, all, larger)] {
+        let options = SessionOptions::new().with_context(50);
+        let mut kit = Kit::with_options(Script::new().with_context(trained), options, Settings::default());
+        for request in [&long, &strict, &strict.clone().with_max_tokens(6)] {
+            let (kind, message) = refused(&mut kit, request);
+            assert_eq!(kind, ErrorKind::ContextFull);
+            assert!(message.contains(says) && !message.contains(never), "{message}");
+        }
+    }
 }
 
 #[test]

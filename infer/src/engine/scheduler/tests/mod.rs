@@ -10,6 +10,7 @@ mod poison;
 mod prefixes;
 mod scores;
 mod shifts;
+mod stats;
 mod world;
 
 use super::*;
