@@ -2,7 +2,7 @@
 
 use crate::{
     args::{self, ModelArgs},
-    constraint::{ConstraintArgs, closed},
+    constraint::{ConstraintArgs, closed, closed_by},
     ctrl_c::Reader,
     failure::{self, Failure},
     generate,
@@ -141,6 +141,7 @@ impl Chat {
         let most = self.max_tokens.min(context.div_ceil(2));
         request.max_tokens = Some(most);
         let mut sampling = self.sampling.with_breakers(request.sampling, &**engine.tokenizer())?;
+        self.constraint.check(&sampling, engine)?;
         if self.constraint.closes() {
             sampling.constraint = sampling.constraint.map(|constraint| closed(constraint, most));
         }
@@ -217,6 +218,10 @@ impl Talk {
             finish = finish.take().or(piece.finish);
             Ok(())
         });
+        if let Err(Failure::Run(error)) = end {
+            let constraint = self.request.sampling.constraint.as_ref();
+            end = Err(closed_by("--max-tokens", error, constraint, &self.engine).into());
+        }
         if !answer.is_empty() {
             end = end.and(output::text("\n"))
         }

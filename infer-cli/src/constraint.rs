@@ -1,7 +1,7 @@
 //! What generated text must be, as arguments.
 
 use crate::{args, failure::Failure};
-use infer::Constraint;
+use infer::{Constraint, Engine, Error, ErrorKind, Sampling};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Debug)]
@@ -37,6 +37,19 @@ impl ConstraintArgs {
         })
     }
 
+    /// Whether texts can be what is asked for. What is wrong is told of the argument that says it.
+    pub(crate) fn check(&self, sampling: &Sampling, engine: &Engine) -> Result<(), Failure> {
+        let Some(constraint) = &sampling.constraint else { return Ok(()) };
+        check(constraint, engine).map_err(|error| {
+            let of = match (&self.json_schema, &self.grammar) {
+                (Some(file), _) => format!("--json-schema {}", file.display()),
+                (_, Some(file)) => format!("--grammar {}", file.display()),
+                (None, None) => "--regex".to_owned(),
+            };
+            Error::new(error.kind(), format!("{of}: {error}")).with_source(error).into()
+        })
+    }
+
     /// Whether a text is to come to its end within the tokens it may have.
     pub(crate) fn closes(&self) -> bool {
         self.close
@@ -46,4 +59,26 @@ impl ConstraintArgs {
 /// Has the text end within so many tokens, the one that ends the generation among them.
 pub(crate) fn closed(constraint: Constraint, max_tokens: usize) -> Constraint {
     constraint.with_budget(max_tokens.saturating_sub(1))
+}
+
+/// Tokens that are enough for a text of any constraint that is meant to end.
+const ENOUGH: usize = 4096;
+
+/// Whether texts can meet the constraint, if they may be long enough.
+fn check(constraint: &Constraint, engine: &Engine) -> Result<(), Error> {
+    let vocab = engine.tokenizer().vocab();
+    match constraint.budget() {
+        Some(budget) => constraint.clone().with_budget(budget.max(ENOUGH)).compile(vocab),
+        None => constraint.compile(vocab),
+    }
+}
+
+/// What an answer's error says, and where a closed text has too few tokens for its constraint, how it gets more: by `limit`.
+pub(crate) fn closed_by(limit: &str, error: Error, constraint: Option<&Constraint>, engine: &Engine) -> Error {
+    let is_of_closing = error.kind() == ErrorKind::InvalidConstraint
+        && constraint.is_some_and(|constraint| constraint.budget().is_some() && check(constraint, engine).is_ok());
+    if !is_of_closing {
+        return error;
+    }
+    Error::new(error.kind(), format!("{error}; {limit} gives the text more")).with_source(error)
 }

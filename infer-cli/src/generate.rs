@@ -2,7 +2,7 @@
 
 use crate::{
     args::{self, ModelArgs},
-    constraint::{ConstraintArgs, closed},
+    constraint::{ConstraintArgs, closed, closed_by},
     ctrl_c::Reader,
     failure::Failure,
     output::{self, Place},
@@ -117,12 +117,19 @@ impl Generate {
         let (engine, prompt) = self.engine(asked)?;
         let load = begun.elapsed();
         let sampling = self.sampling.with_breakers(sampling, &**engine.tokenizer())?;
+        self.constraint.check(&sampling, &engine)?;
         let reader = Reader::new()?;
+        let constraint = sampling.constraint.clone();
         let generation = engine.generate(self.request(prompt, sampling));
-        if self.json {
-            return report(&reader, generation, self.logprobs.is_some(), load);
-        }
-        stream(&reader, generation, load)
+        let end = if self.json {
+            report(&reader, generation, self.logprobs.is_some(), load)
+        } else {
+            stream(&reader, generation, load)
+        };
+        end.map_err(|failure| match failure {
+            Failure::Run(error) => closed_by("--max-tokens", error, constraint.as_ref(), &engine).into(),
+            failure => failure,
+        })
     }
 
     fn sampling(&self) -> Result<Sampling, Failure> {

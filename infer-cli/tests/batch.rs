@@ -315,6 +315,37 @@ fn an_empty_batch_is_done_at_once() {
 }
 
 #[test]
+fn a_constraint_that_cannot_be_kept_is_told_with_where_it_stands_and_what_gives_more() {
+    let job = Job::new(&[
+        json!({"prompt": "a", "max_tokens": 3, "regex": "a{40}", "close": true}),
+        json!({"prompt": "a", "max_tokens": 3, "regex": "a{", "close": true}),
+    ]);
+    fs::write(job.path("bad.json"), r#"{"type": "nothing"}"#).unwrap();
+    fs::write(job.path("bad.lark"), "start: nowhere").unwrap();
+    for (name, flag) in [("bad.json", "--json-schema"), ("bad.lark", "--grammar")] {
+        let (code, _, stderr) = job.run(&[flag, name]);
+        assert!(code == 1 && stderr.contains(&format!("error: {flag} {name}: ")), "{stderr}");
+        assert_eq!(fs::read(job.path("out")).unwrap(), b"", "nothing is written");
+    }
+    assert_eq!(job.run(&[]).0, 3);
+    let said: Vec<_> = job.answers().iter().map(|answer| answer["error"]["message"].to_string()).collect();
+    assert!(said[0].contains("at most 2 tokens") && said[0].contains("max_tokens gives the text more"), "{said:?}");
+    assert!(said[1].contains("line 2: ") && !said[1].contains("max_tokens"), "{said:?}");
+
+    let mut infer = Command::new(assert_cmd::cargo::cargo_bin("infer"));
+    infer.args(["generate", "--threads", "1", "--prompt", "a", "--regex", "a{40}", "--close", "--max-tokens", "3"]);
+    let (code, _, stderr) = read(infer.arg("--model").arg(&job.model).output().unwrap());
+    assert!(code == 1 && stderr.contains("--max-tokens gives the text more"), "{stderr}");
+}
+
+#[test]
+fn a_log_is_told_how_far_it_has_come() {
+    let job = Job::new(&prompts(3, 2));
+    let (code, _, stderr) = job.run(&["--json"]);
+    assert!(code == 0 && stderr.lines().any(|line| line == "answered 3 of 3, 0 errors, 6 tokens"), "{stderr}");
+}
+
+#[test]
 fn what_cannot_begin_says_why() {
     let job = Job::new(&prompts(1, 1));
     for (arguments, code, said) in [

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 /// The fields of a message.
 const FIELDS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"];
 
+/// The roles there are: of another one a template would make what it likes, or nothing.
+const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
+
 /// A part of a message's content.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +82,9 @@ fn message(mut fields: Fields) -> Result<Message, String> {
         }
     }
     fields.end(&FIELDS)?;
+    if !ROLES.contains(&message.role.as_str()) {
+        return Err(format!("unknown role `{}`; there are {}", message.role, ROLES.join(", ")));
+    }
     Ok(message)
 }
 
@@ -145,6 +151,7 @@ mod tests {
                 r#"[{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}]"#,
                 "message 0: `tool_calls`: missing field `arguments`",
             ),
+            (r#"[{"role": "usr", "content": "a"}]"#, "message 0: unknown role `usr`; there are system, developer,"),
             (r#"[{"role": "user", "role": "user"}]"#, "`messages`: `role` stands twice"),
         ] {
             let error = read(json).unwrap_err();

@@ -6,11 +6,12 @@ mod input;
 mod line;
 mod message;
 mod output;
+mod progress;
 mod work;
 
 use crate::{
     args::{self, ModelArgs},
-    constraint::ConstraintArgs,
+    constraint::{self, ConstraintArgs},
     ctrl_c,
     failure::Failure,
     generate, output as streams,
@@ -18,11 +19,11 @@ use crate::{
 };
 use answer::Said;
 use clap::builder::NonEmptyStringValueParser;
-use indicatif::ProgressBar;
 use infer::{AdapterSource, Engine, EngineBuilder, Error, KvLayout, Request, WhenFull};
 use input::{Entry, Input};
 use line::Defaults;
 use output::{Earlier, Output};
+use progress::Progress;
 use serde::Serialize;
 use std::{
     mem,
@@ -160,6 +161,9 @@ impl Batch {
 
         // Where nothing is left to do, no model is needed; and where it cannot be loaded, nothing of the output is lost.
         let engine = if total == Some(resumed) { None } else { Some(self.engine()?) };
+        if let Some(engine) = &engine {
+            self.defaults.constraint.check(&defaults.request.sampling, engine)?;
+        }
         let load = if engine.is_some() { begun.elapsed() } else { Duration::ZERO };
         let (output, answered) = earlier.go_on()?;
         let (mut tally, mut is_stopped) = (Tally::default(), false);
@@ -169,8 +173,8 @@ impl Batch {
             let entries = input.entries(&settings)?;
             let entries =
                 entries.filter(|entry| entry.as_ref().map_or(true, |entry| !answered.contains_key(&entry.index)));
-            let bar = streams::counted("answering", total, resumed);
-            (tally, is_stopped) = self.answer(&engine, entries, output, &defaults, &bar)?;
+            let progress = Progress::new(total, resumed);
+            (tally, is_stopped) = self.answer(&engine, entries, output, &defaults, progress)?;
             engine.shutdown();
         }
         self.report(&Summary {
@@ -264,7 +268,7 @@ impl Batch {
         entries: impl Iterator<Item = Result<Entry, Error>> + Send,
         mut output: Output,
         defaults: &Defaults,
-        bar: &ProgressBar,
+        mut progress: Progress,
     ) -> Result<(Tally, bool), Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let (pressed, stopped) = (stop.clone(), engine.clone());
@@ -275,17 +279,23 @@ impl Batch {
         let work = Work {
             defaults,
             at_once: self.at_once(),
-            answer: &|request, has_logprobs| Ok(Said::new(engine.generate(request).complete_all()?, has_logprobs)),
+            answer: &|request, has_logprobs| {
+                let constraint = request.sampling.constraint.clone();
+                let all = engine.generate(request).complete_all();
+                let all =
+                    all.map_err(|error| constraint::closed_by("max_tokens", error, constraint.as_ref(), engine))?;
+                Ok(Said::new(all, has_logprobs))
+            },
             stop: &stop,
             halt: &|| engine.shutdown(),
         };
         let tally = work.run(entries, |answer, tally| {
             output.write(answer)?;
-            bar.inc(1);
-            bar.set_message(format!("{} tokens", streams::count(tally.tokens)));
+            progress.one(tally);
             Ok(())
         });
-        bar.finish_and_clear();
+        // Where it was stopped or failed, that is told and says as much.
+        progress.end(tally.as_ref().ok().filter(|_| !stop.load(Ordering::Relaxed)));
         let synced = output.sync();
         let tally = tally?;
         synced?;
