@@ -204,7 +204,7 @@ fn the_default_fits_and_its_end_does_not_wait_for_a_long_prompt() {
     let engine = Engine::open(path("smollm2")).unwrap();
     let limits = engine.limits().unwrap();
     assert_eq!((limits.context, limits.sequences), (4096, 8));
-    assert_eq!(engine.layout(), Some(KvLayout::Unified));
+    assert_eq!(engine.layout(), Some(KvLayout::Split));
     let long = prompts::logbook(100);
     let mut generation = engine.generate(request(&long));
     // Two thousand tokens take seconds.

@@ -13,7 +13,8 @@ const RUNNING: usize = 3;
 fn engine(at: &Setting<'_>, opened: fn() -> Opened, cells: Option<usize>) -> Engine {
     let builder = Engine::builder_with(move || Ok(opened().model)).with_context(CONTEXT).with_sequences(RUNNING);
     // The subject's own layout stands, so the engine is to ask for no other.
-    let builder = if at.subject.name.ends_with("_split") { builder.with_layout(KvLayout::Split) } else { builder };
+    let is_split = at.subject.name.ends_with("_split");
+    let builder = builder.with_layout(if is_split { KvLayout::Split } else { KvLayout::Unified });
     let builder = match cells {
         Some(cells) => builder.with_cells(cells),
         None => builder,
@@ -78,6 +79,8 @@ pub(crate) fn texts_of_an_engine_are_as_alone(at: &Setting<'_>) {
             is_as_alone(at, generation, run, &format!("text {place} {round}"));
         }
     }
+    // Begun last, so that its sequence is kept also where there are no more of them than run at once.
+    is_as_alone(at, engine.generate(request(&prompts[0], count)), &runs[0], "text 0 by itself");
     let stats = engine.stats();
     assert_eq!((stats.waiting, stats.failed, stats.rebuilt), (0, 0, 0));
     let longer =
@@ -93,11 +96,18 @@ pub(crate) fn texts_of_an_engine_that_give_way_come_to_the_same(at: &Setting<'_>
     let prompts: Vec<_> = (0..RUNNING).map(|which| at.text(which, 50)).collect();
     let runs: Vec<_> = prompts.iter().map(|prompt| alone(at, prompt, count)).collect();
     let engine = engine(at, scarce, Some(256));
-    let all: Vec<_> = prompts.iter().map(|prompt| engine.generate(request(prompt, count))).collect();
-    for ((place, generation), run) in all.into_iter().enumerate().zip(&runs) {
-        is_as_alone(at, generation, run, &format!("text {place}"));
+    // Three texts of 110 do not fit 256 cells. One that comes when the others are nearly done waits from the beginning, so it may take
+    // more than one try on a busy machine.
+    for _ in 0..50 {
+        let all: Vec<_> = prompts.iter().map(|prompt| engine.generate(request(prompt, count))).collect();
+        for ((place, generation), run) in all.into_iter().enumerate().zip(&runs) {
+            is_as_alone(at, generation, run, &format!("text {place}"));
+        }
+        if engine.stats().preemptions > 0 {
+            return;
+        }
     }
-    assert!(engine.stats().preemptions > 0, "three texts of 110 do not fit 256 cells: {}", engine.stats());
+    panic!("no text has ever given way: {}", engine.stats());
 }
 
 pub(crate) fn requests_of_an_engine_that_cannot_be_are_errors_of_their_own(at: &Setting<'_>) {
@@ -123,8 +133,11 @@ pub(crate) fn an_engine_that_ends_leaves_nobody_waiting(at: &Setting<'_>) {
     let engine = engine(at, at.subject.open, None);
     let prompt = at.text(1, 20);
     let mut all: Vec<_> = (0..RUNNING + 2).map(|_| engine.generate(request(&prompt, CONTEXT))).collect();
-    all[0].wait().expect("a piece comes").unwrap();
+    let first = all[0].wait().expect("a piece comes").unwrap();
     drop(engine);
+    if first.finish.is_some() {
+        assert!(all.remove(0).into_iter().next().is_none());
+    }
     // Who had all of its text by then has it; the others are told.
     for generation in all {
         let ended = generation.into_iter().last();
