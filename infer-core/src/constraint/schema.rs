@@ -40,7 +40,9 @@ pub(crate) fn prepare(text: &str, whitespace: Whitespace) -> Result<Value> {
     if root == Value::Bool(true) {
         root = json!({});
     }
-    Walk { root: &root, followed: HashSet::new(), depth: 0 }.schema(&root, "#")?;
+    let mut walk = Walk { root: &root, followed: HashSet::new(), depth: 0, steps: Vec::new(), is_joined: false };
+    walk.schema(&root, "#")?;
+    walk.check_steps()?;
     let Value::Object(members) = &mut root else {
         return Err(invalid("#: the schema `false` allows no document"));
     };
@@ -92,6 +94,10 @@ struct Walk<'v> {
     /// References that were followed.
     followed: HashSet<&'v str>,
     depth: usize,
+    /// What numbers are to be multiples of.
+    steps: Vec<Step>,
+    /// A number may have to keep to several schemas at once.
+    is_joined: bool,
 }
 
 impl<'v> Walk<'v> {
@@ -112,6 +118,7 @@ impl<'v> Walk<'v> {
     fn keyword(&mut self, key: &str, value: &'v Value, at: &str) -> Result<()> {
         let here = below(at, key);
         let is_text = |value: &Value| value.is_string();
+        self.is_joined |= key == "$ref" || LIST.contains(&key);
         match key {
             "items" if value.is_array() => self.list(value, &here),
             "items" | "additionalItems" => self.schema(value, &here),
@@ -125,7 +132,10 @@ impl<'v> Walk<'v> {
             "type" => expect(value.is_string() || is_list_of(value, is_text), value, "a type or a list of them", &here),
             _ if STRINGS.contains(&key) => expect(value.is_string(), value, "a string", &here),
             _ if COUNTS.contains(&key) => expect(value.is_u64(), value, "a count", &here),
-            "multipleOf" => step(value, &here),
+            "multipleOf" => {
+                self.steps.push(Step::read(value, &here)?);
+                Ok(())
+            }
             _ if NUMBERS.contains(&key) => expect(value.is_number(), value, "a number", &here),
             _ if ANY.contains(&key) || NOTES.contains(&key) => Ok(()),
             _ => Err(invalid(format!(
@@ -161,19 +171,60 @@ impl<'v> Walk<'v> {
         };
         if self.followed.insert(target) { self.schema(schema, target) } else { Ok(()) }
     }
+
+    /// Where schemas are joined, any of these may come together: a number is then to be a multiple of all of them.
+    fn check_steps(&self) -> Result<()> {
+        let Some((&first, others)) = self.steps.split_first().filter(|_| self.is_joined) else { return Ok(()) };
+        let mut common = first;
+        for &other in others {
+            common = common.common(other);
+            if !common.can_be_followed() {
+                return Err(invalid(
+                    "the numbers that \"multipleOf\" names have a common multiple of too many digits, and some may come together; \
+                     at most eight can be followed",
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// What is to be a multiple of it is followed digit by digit, in 32 bits that silently overflow.
-fn step(value: &Value, at: &str) -> Result<()> {
-    expect(value.as_f64().is_some_and(|step| step > 0.0), value, "a number above 0", at)?;
-    let (mut digits, mut point) = (value.as_f64().unwrap_or_default(), 1.0);
-    while digits.fract() != 0.0 && digits < f64::from(u32::MAX) {
-        (digits, point) = (digits * 10.0, point * 10.0);
+/// A number that others are to be multiples of: digits, and the power of ten they are divided by. What is to be a multiple of it is followed
+/// digit by digit, in 32 bits that silently overflow.
+#[derive(Clone, Copy)]
+struct Step {
+    digits: u128,
+    point: u128,
+}
+
+impl Step {
+    fn read(value: &Value, at: &str) -> Result<Self> {
+        expect(value.as_f64().is_some_and(|step| step > 0.0), value, "a number above 0", at)?;
+        let (mut digits, mut point) = (value.as_f64().unwrap_or_default(), 1);
+        while digits.fract() != 0.0 && digits < f64::from(u32::MAX) {
+            (digits, point) = (digits * 10.0, point * 10);
+        }
+        let step = Self { digits: digits as u128, point };
+        if step.can_be_followed() {
+            return Ok(step);
+        }
+        Err(invalid(format!("{at}: {value} has too many digits; at most eight can be followed")))
     }
-    if digits * 10.0 + point * 9.0 <= f64::from(u32::MAX) {
-        return Ok(());
+
+    fn can_be_followed(self) -> bool {
+        self.digits.saturating_mul(10).saturating_add(self.point * 9) <= u128::from(u32::MAX)
     }
-    Err(invalid(format!("{at}: {value} has too many digits; at most eight can be followed")))
+
+    /// What is a multiple of both; both can be followed, so nothing overflows.
+    fn common(self, other: Self) -> Self {
+        let point = self.point.max(other.point);
+        let (one, two) = (self.digits * (point / self.point), other.digits * (point / other.point));
+        Self { digits: one / gcd(one, two) * two, point }
+    }
+}
+
+fn gcd(one: u128, two: u128) -> u128 {
+    if two == 0 { one } else { gcd(two, one % two) }
 }
 
 /// Where a member is, as a JSON pointer.

@@ -45,6 +45,11 @@ fn a_schema_says_where_it_is_wrong() {
         (r#"{"type": "integer", "multipleOf": 7, "minimum": 3, "maximum": 6}"#, "multiple of 7"),
         (r#"{"type": "integer", "multipleOf": 1000000007}"#, "#/multipleOf: 1000000007 has too many digits"),
         (r#"{"type": "number", "multipleOf": 1e-9}"#, "#/multipleOf: 1e-9 has too many digits"),
+        (
+            r#"{"allOf": [{"multipleOf": 99991}, {"type": "integer", "multipleOf": 99989}]}"#,
+            "a common multiple of too many digits",
+        ),
+        (r##"{"$ref": "#/$defs/a", "multipleOf": 1e-5, "$defs": {"a": {"multipleOf": 9999}}}"##, "a common multiple"),
         (r#"{"type": "integer", "multipleOf": -3}"#, "#/multipleOf: -3 is not a number above 0"),
         (r#"{"enum": []}"#, "empty"),
         (r#"{"format": "nope", "type": "string"}"#, "Unknown format: nope"),
