@@ -188,12 +188,12 @@ impl Encodes {
         let (mut tokens, mut texts) = (0, 0);
         let (mut pack, mut wrong) = (Vec::new(), Vec::new());
         for (at, job) in jobs.iter_mut().enumerate() {
-            if at > 0 && (job.is_alone || texts >= info.texts) {
+            if at > 0 && (job.is_alone || texts >= info.texts.max(1)) {
                 break;
             }
             let from = job.found.len();
             let mut count = 0;
-            while from + count < job.count() && texts < info.texts {
+            while from + count < job.count() && texts < info.texts.max(1) {
                 match job.length_of(from + count, encoder, info) {
                     // A text that is longer has a pass of its own.
                     Ok(length) if texts == 0 || tokens + length <= info.batch.min(most) => tokens += length,

@@ -123,6 +123,9 @@ impl Scheduler {
             (Overflow::Shift, None) => Err(Error::invalid_input(
                 "a text that goes on where the context is full may never end; say with `max_tokens` how long it may be",
             )),
+            (Overflow::Shift, _) if context < 2 => Err(Error::invalid_input(
+                "in a context of one position nothing is left when the oldest goes; make the engine's context larger",
+            )),
             (Overflow::Shift, _) if request.sampling.constraint.is_some() => Err(Error::invalid_input(
                 "a text with a constraint cannot go on where the context is full: the constraint has to know all of it",
             )),

@@ -51,7 +51,7 @@ pub struct EngineStats {
     pub rebuilt: u64,
     /// Completions that ended as they should.
     pub finished: u64,
-    /// Those that ended with an error.
+    /// Those that ended with an error; a request that was refused counts once.
     pub failed: u64,
     /// Those that were cancelled, or forgotten, or ended by their deadline.
     pub cancelled: u64,

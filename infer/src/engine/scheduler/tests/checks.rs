@@ -85,6 +85,13 @@ fn no_completions_are_refused() {
 }
 
 #[test]
+fn a_context_of_one_position_cannot_be_shifted() {
+    let mut kit = Kit::new(Script::new().with_context(1), 1);
+    let (kind, message) = refused(&mut kit, &ask("x", 10).with_overflow(Overflow::Shift));
+    assert!(kind == ErrorKind::InvalidInput && message.contains("one position"), "{message}");
+}
+
+#[test]
 fn a_session_that_cannot_move_positions_refuses_to_go_on() {
     let mut capabilities =
         ScriptedModel::new(Script::new()).scripted(&SessionOptions::new()).unwrap().capabilities().clone();
