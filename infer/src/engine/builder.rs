@@ -7,7 +7,7 @@ use super::{
     settings::Settings,
     shared::Shared,
 };
-use crate::ModelSource;
+use crate::{Backend, ModelSource};
 use infer_core::{AdapterSource, EncoderOptions, Error, KvLayout, Model, Result, Session, SessionOptions};
 use std::{
     fmt,
@@ -56,6 +56,7 @@ pub enum WhenFull {
 #[must_use = "nothing is opened before `build`"]
 pub struct EngineBuilder {
     opener: Opener,
+    backend: Option<Backend>,
     progress: Option<Progress>,
     make: MakeSession,
     shape: Shape,
@@ -79,6 +80,7 @@ impl EngineBuilder {
         };
         Self {
             opener,
+            backend: None,
             progress: None,
             make: Box::new(|model, options| model.session(options)),
             shape,
@@ -98,6 +100,13 @@ impl EngineBuilder {
 
     pub(super) fn of(source: ModelSource) -> Self {
         Self::new(Opener::Source(source))
+    }
+
+    /// The backend that is to open the model file, whatever the file looks like. A model that a function opens has its own, and
+    /// [`build`](Self::build) is then [`InvalidInput`](crate::ErrorKind::InvalidInput).
+    pub fn with_backend(mut self, backend: Backend) -> Self {
+        self.backend = Some(backend);
+        self
     }
 
     /// Texts that are generated at once; 8 by default. Each of a request's [`n`](crate::Request::n) completions is one. Further requests
@@ -233,8 +242,28 @@ impl EngineBuilder {
     /// [`Cancelled`](crate::ErrorKind::Cancelled) where the progress function ended it; [`Panicked`](crate::ErrorKind::Panicked) where
     /// one of the given functions panicked.
     pub fn build(self) -> Result<Engine> {
-        let Self { opener, progress, make, mut shape, mut settings, queue, when_full, encoder, chat_template, .. } =
-            self;
+        let Self {
+            opener,
+            backend,
+            progress,
+            make,
+            mut shape,
+            mut settings,
+            queue,
+            when_full,
+            encoder,
+            chat_template,
+            ..
+        } = self;
+        let opener = match (opener, backend) {
+            (Opener::Source(source), Some(backend)) => Opener::Source(source.with_backend(backend)),
+            (Opener::Function(_), Some(backend)) => {
+                return Err(Error::invalid_input(format!(
+                    "the backend was to be {backend}, and the model is opened by a function; leave the choice to that function"
+                )));
+            }
+            (opener, None) => opener,
+        };
         for (name, number) in [("sequences", shape.sequences), ("places in the queue", queue)] {
             if number == 0 {
                 return Err(Error::invalid_input(format!("the engine was to have no {name}; it must have at least 1")));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Overflow;
+use crate::{Backend, Overflow};
 use infer_core::{AdapterSource, Sampling, chat::Message};
 
 #[test]
@@ -111,6 +111,10 @@ fn an_engine_that_cannot_be_made_says_why() {
     assert_eq!(of(|builder| builder.with_queue(0, WhenFull::Wait)).kind(), ErrorKind::InvalidInput);
     assert_eq!(of(|builder| builder.with_batch(0)).kind(), ErrorKind::InvalidInput);
     assert_eq!(of(|builder| builder.with_layout(KvLayout::Split).with_cells(9)).kind(), ErrorKind::InvalidInput);
+    assert_eq!(of(|builder| builder.with_backend(Backend::Llama)).kind(), ErrorKind::InvalidInput);
+    // What the file is no longer matters, only that there is none.
+    let error = Engine::builder("no/such/file.onnx").with_backend(Backend::Llama).build().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Unsupported), "{error}");
     let twice = AdapterSource::new("twice", "anywhere");
     let error = builder(Script::new()).with_adapter(twice.clone()).with_adapter(twice).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
