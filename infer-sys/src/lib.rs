@@ -18,6 +18,7 @@
 //! | `llama` | no | the [`llama`] module: bindings and the faked door |
 //! | `llama-link` | no | llama.cpp built and linked: `llama::Api::linked` |
 //! | `llama-load` | no | llama.cpp from a shared library: `llama::Api::load` |
+//! | `onnxruntime` | no | the [`onnxruntime`] module: ONNX Runtime's bindings, kept by the authors of `ort` |
 //!
 //! Features only add. With several of them on, a constructor chooses.
 
@@ -27,6 +28,8 @@ mod error;
 mod library;
 #[cfg(feature = "llama")]
 pub mod llama;
+#[cfg(feature = "onnxruntime")]
+pub mod onnxruntime;
 
 #[cfg(feature = "llama")]
 pub use error::{LoadError, Looked, Refusal};
