@@ -7,7 +7,10 @@ use crate::{
 };
 use infer::{Engine, Token};
 use infer_benches::{Bar, Figure, Run, turns::take};
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 const TURNS: usize = 8;
 /// Tokens of the system prompt.
@@ -31,6 +34,8 @@ pub(crate) fn measure(run: &mut Run, setting: &Setting) {
     let mut number = 2000;
     let mut talk = |who: usize| {
         number += 1;
+        // The server's threads look for work for a while after its last pass, and would take a core from who comes next.
+        thread::sleep(Duration::from_millis(500));
         if who == OURS {
             turns(setting, number, |ask| of(&engine, ask))
         } else {
@@ -90,7 +95,8 @@ fn report(run: &mut Run, firsts: &[Vec<[Duration; TURNS]>; 3]) {
             .with_bar(Bar::AtMost(1.5))
             .with_note(note),
     );
-    let server = f64::min(best(SERVER, TURNS), best(SERVER_AGAIN, TURNS));
+    // As many rounds as ours: the best of twice as many would be better by chance.
+    let server = best(SERVER, TURNS);
     run.timing(
         Figure::new("engine/chat/turn 8", best(OURS, TURNS) / server, "ours/server")
             .with_bar(Bar::AtMost(1.0))
@@ -98,7 +104,7 @@ fn report(run: &mut Run, firsts: &[Vec<[Duration; TURNS]>; 3]) {
             .with_note(format!("llama-server with its cache of prompts, {:.1} ms", server * 1e3)),
     );
     for turn in 1..=TURNS {
-        let note = format!("llama-server {:.1}", f64::min(best(SERVER, turn), best(SERVER_AGAIN, turn)) * 1e3);
+        let note = format!("llama-server {:.1}", best(SERVER, turn) * 1e3);
         run.timing(
             Figure::new(format!("engine/chat/turn {turn}/first token"), best(OURS, turn) * 1e3, "ms").with_note(note),
         );

@@ -2,6 +2,10 @@
 //!
 //! Prompts are served by two queues, half of a step's tokens each: the one that came first, and the one that is nearest to its first token. So a
 //! short prompt does not wait for a long one before it, and a long one takes at most twice as long for any number of short ones.
+//!
+//! Of a burst the prompts come first: texts that began while others that had come before they began still wait for their first token pause, so that
+//! all of them then go on together, in passes that are as full as can be. Every so many steps they are fed all the same, and nobody pauses for a
+//! prompt that is longer than a batch.
 
 use super::{
     Scheduler,
@@ -10,6 +14,9 @@ use super::{
     text::Text,
 };
 use std::time::Instant;
+
+/// Of a burst, running texts are fed in one of so many steps.
+pub(super) const PAUSE: u32 = 8;
 
 /// What a step has fed.
 #[derive(Clone, Copy, Default)]
@@ -53,21 +60,37 @@ impl Scheduler {
         if most < pace::LEAST && prompts > 0 {
             return self.take_turns(lane, most);
         }
+        // A text that began after a prompt had come may be held up by it; one that began before may not.
+        let is_free = |text: &Text| earliest.is_none_or(|earliest| text.since <= earliest);
+        let free = most.min(self.pace.free_chunk());
+        if self.is_pause(lane, running, most, is_free) {
+            let fed = Fed { running: 0, prompts: self.grant_prompts(lane, free, most, is_free) };
+            if fed.prompts > 0 {
+                return fed;
+            }
+        }
         let reserved = if prompts > 0 { pace::LEAST.min(most / 4) } else { 0 };
         let mut fed = Fed { running: self.grant_running(lane, running, most - reserved), prompts: 0 };
         if prompts == 0 {
             return fed;
         }
-        // A text that began after a prompt had come may be held up by it; one that began before may not.
         let left = most - fed.running;
-        let is_free = |text: &Text| earliest.is_none_or(|earliest| text.since <= earliest);
-        fed.prompts = self.grant_prompts(lane, left.min(self.pace.free_chunk()), is_free);
+        fed.prompts = self.grant_prompts(lane, left.min(free), left, is_free);
         if fed.running > 0
             && let Chunk::Tokens(chunk) = self.pace.chunk(fed.running)
         {
-            fed.prompts += self.grant_prompts(lane, chunk.min(left - fed.prompts), |text| !is_free(text));
+            let chunk = chunk.min(left - fed.prompts);
+            fed.prompts += self.grant_prompts(lane, chunk, chunk, |text| !is_free(text));
         }
         fed
+    }
+
+    /// Whether running texts are to pause in this step, for prompts that they may wait for.
+    fn is_pause(&mut self, lane: Lane, running: usize, most: usize, is_free: impl Fn(&Text) -> bool) -> bool {
+        let waits = |text: &Text| !text.is_decoding && Lane::of(text) == lane && is_free(text) && text.lacks() <= most;
+        let pauses = running > 0 && self.paused + 1 < PAUSE && self.running.iter().any(waits);
+        self.paused = if pauses { self.paused + 1 } else { 0 };
+        pauses
     }
 
     /// Of each running text all it lacks, as long as there is room; where there is not, those first that were served least recently.
@@ -89,11 +112,13 @@ impl Scheduler {
         most - left
     }
 
-    /// Divides `most` tokens among the prompts of a lane that are meant.
-    fn grant_prompts(&mut self, lane: Lane, most: usize, meant: impl Fn(&Text) -> bool) -> usize {
-        let mut left = most;
+    /// Divides `most` tokens among the prompts of a lane that are meant. A quarter more or less, up to `limit`, is as good where it leaves no
+    /// prompt in pieces: each piece costs another, shorter part of a pass.
+    fn grant_prompts(&mut self, lane: Lane, most: usize, limit: usize, meant: impl Fn(&Text) -> bool) -> usize {
+        let slack = (limit - most).min(most / 4);
+        let mut granted = 0;
         let mut first_come = most.div_ceil(2);
-        while left > 0 {
+        while granted < most {
             let asks = |(_, text): &(usize, &Text)| {
                 !text.is_decoding && Lane::of(text) == lane && meant(text) && self.wants(text) > text.share
             };
@@ -104,12 +129,18 @@ impl Scheduler {
                 asking.min_by_key(|(_, text)| (text.lacks() - text.share, text.serial))
             };
             let Some((at, text)) = next else { break };
-            let give = (self.wants(text) - text.share).min(if first_come > 0 { first_come } else { left });
+            let (asked, left) = (self.wants(text) - text.share, most - granted);
+            let give = match asked {
+                _ if first_come > 0 => asked.min(first_come),
+                _ if asked <= left + slack => asked,
+                _ if left <= slack => break,
+                _ => left,
+            };
             self.running[at].share += give;
-            left -= give;
+            granted += give;
             first_come = 0;
         }
-        most - left
+        granted
     }
 
     /// For batches so small that prompts and running texts do not both find room: a token each, to whom was served least recently.

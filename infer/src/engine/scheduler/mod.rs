@@ -84,6 +84,8 @@ pub(crate) struct Scheduler {
     serials: u64,
     /// Grows whenever a text is preferred to others that found no room in the batch.
     served: u64,
+    /// For so many steps running texts have paused for prompts of their burst.
+    paused: u32,
     /// The waiting text to be looked at next.
     looked_at: usize,
     /// Of the waiting texts that had begun before, none has a larger serial.
@@ -139,6 +141,7 @@ impl Scheduler {
             down: None,
             serials: 0,
             served: 0,
+            paused: 0,
             looked_at: 0,
             begun_before: 0,
         })

@@ -51,6 +51,51 @@ fn prompts_that_came_before_anybody_ran_hold_nobody_back_and_are_not_cut() {
 }
 
 #[test]
+fn texts_of_a_burst_go_on_together_once_its_prompts_are_computed() {
+    let mut kit = kit(256, 8, None);
+    let mut asked: Vec<Asked> = (0..8).map(|i| kit.ask(&ask(&format!("{i} {}", "x".repeat(78)), 50))).collect();
+    kit.turns(3);
+    let counts: Vec<_> = asked.iter_mut().map(count).collect();
+    assert_eq!(counts, [1; 8], "640 tokens are three batches, and none of those that were first went on");
+    kit.turns(10);
+    assert!(asked.iter_mut().all(|asked| count(asked) == 11));
+}
+
+#[test]
+fn prompts_of_a_burst_are_not_cut_where_a_step_that_is_a_little_longer_takes_them_whole() {
+    let mut kit = kit(1000, 8, None);
+    // A second is what 300 tokens take.
+    kit.scheduler.pace.measured(0, 3000, Duration::from_secs(10));
+    let mut asked: Vec<Asked> = (0..8).map(|i| kit.ask(&ask(&format!("{i} {}", "x".repeat(118)), 50))).collect();
+    let mut begun = Vec::new();
+    for _ in 0..3 {
+        kit.turns(1);
+        begun.push(asked.iter_mut().filter_map(|asked| (count(asked) > 0).then_some(())).count());
+    }
+    assert_eq!(begun, [3, 6, 8], "of 300 tokens a step, 120 a prompt");
+}
+
+#[test]
+fn a_text_that_waits_for_a_long_prompt_of_its_burst_is_fed_now_and_then() {
+    let mut kit = kit(64, 64, None);
+    let mut others: Vec<Asked> = (0..60).map(|i| kit.ask(&ask(&format!("{i} {}", "x".repeat(60)), 3))).collect();
+    let mut short = kit.ask(&ask("short", 50));
+    kit.turns(1);
+    assert_eq!(count(&mut short), 1);
+    kit.turns(2 * fill::PAUSE as usize);
+    assert_eq!((count(&mut short), count(&mut others[59])), (3, 0));
+}
+
+#[test]
+fn nobody_pauses_for_a_prompt_of_the_same_burst_that_takes_many_batches() {
+    let mut kit = kit(64, 4, None);
+    let mut long = kit.ask(&ask(&"long".repeat(400), 3));
+    let mut short = kit.ask(&ask("short", 50));
+    kit.turns(11);
+    assert_eq!((count(&mut short), count(&mut long)), (11, 0));
+}
+
+#[test]
 fn a_short_prompt_does_not_wait_for_a_long_one_before_it() {
     let mut kit = kit(64, 4, None);
     let mut long = kit.ask(&ask(&"long".repeat(400), 3));
