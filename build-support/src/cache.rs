@@ -4,6 +4,7 @@
 //! downloads/  what pip brought, by its own name      tools/    cmake, ninja, libclang
 //! sources/    unpacked and patched trees             models/   models and vocabularies for tests and the demo
 //! build/      finished builds, by key                llama/    the library that `load` finds, by commit and variant
+//! python/     packages of the tests, by interpreter  onnxruntime/  the same, by version and variant
 //! locks/      one file a thing being made            logs/     of builds, kept when one fails
 //! ```
 //!
@@ -116,6 +117,16 @@ impl Cache {
     /// Where loading looks for llama.cpp's library of `commit` and `variant`.
     pub fn loadable(&self, commit: &str, variant: &str) -> PathBuf {
         self.root.join("llama").join(commit).join(variant)
+    }
+
+    /// Where loading looks for ONNX Runtime's library of `version` and `variant`.
+    pub fn onnxruntime(&self, version: &str, variant: &str) -> PathBuf {
+        self.root.join("onnxruntime").join(version).join(variant)
+    }
+
+    /// Packages for one Python.
+    pub fn python(&self, name: &str) -> PathBuf {
+        self.root.join("python").join(name)
     }
 
     /// The log of building `name`.

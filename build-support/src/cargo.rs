@@ -34,13 +34,14 @@ impl Script {
         Self { env, package: package.into(), lines: vec!["rerun-if-changed=build.rs".to_owned()] }
     }
 
-    /// What the crate's Rust code is told in any case: the pinned commit and the variant, and which `cfg` there may be.
+    /// What the crate's Rust code is told in any case: the pinned versions and the variant, and which `cfg` there may be.
     ///
     /// # Errors
     /// The table of pins is malformed, or the variant asked for does not exist.
     pub fn pins(mut self) -> Result<Self> {
         let commit = Pin::named("llama")?.commit.unwrap_or_default();
         self.line(format!("rustc-env=INFER_LLAMA_COMMIT={commit}"));
+        self.line(format!("rustc-env=INFER_ONNXRUNTIME_VERSION={}", Pin::named("onnxruntime")?.version));
         self.line(format!("rustc-env=INFER_LLAMA_VARIANT={}", Variant::from_env(&self.env)?));
         self.line("rustc-check-cfg=cfg(infer_llama_missing)".to_owned());
         self.line(format!("rerun-if-env-changed={}", env::LLAMA_VARIANT));

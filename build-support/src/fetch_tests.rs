@@ -80,6 +80,27 @@ fn where_nothing_may_be_fetched_the_error_says_what_to_put_where() {
 }
 
 #[test]
+fn a_wheel_for_one_version_of_python_is_fetched_by_any() {
+    assert_eq!(
+        made_for("p-1.0-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"),
+        [
+            "--implementation=cp",
+            "--python-version=3.11",
+            "--abi=cp311",
+            "--platform=manylinux_2_27_x86_64",
+            "--platform=manylinux_2_28_x86_64"
+        ]
+    );
+    assert_eq!(
+        made_for("p-1.0-1-cp310-abi3-macosx_14_0_arm64.whl")[2..],
+        ["--abi=abi3", "--platform=macosx_14_0_arm64"]
+    );
+    for plain in ["p-1.0-py3-none-any.whl", "p-1.0-py2.py3-none-manylinux2010_x86_64.whl"] {
+        assert!(made_for(plain).is_empty(), "{plain}");
+    }
+}
+
+#[test]
 fn without_a_python_the_error_says_so() {
     let scratch = Scratch::new("python");
     let error = fetch(&pin(&sha256(b"right")), &no_python(), &scratch.cache(), &mut Silent).unwrap_err().to_string();
@@ -109,6 +130,57 @@ mod by_pip {
         let bytes = tar.into_inner().unwrap().finish().unwrap();
         fs::write(&path, &bytes).unwrap();
         bytes
+    }
+
+    /// A wheel of nothing but what pip reads of it.
+    fn wheel(folder: &Path, name: &str, tag: &str) -> File {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let metadata = "Metadata-Version: 2.1\nName: infer-test-thing\nVersion: 1.0\n".to_owned();
+        let about = format!("Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n");
+        for (file, text) in [("METADATA", metadata), ("WHEEL", about), ("RECORD", String::new())] {
+            let options = zip::write::SimpleFileOptions::default();
+            zip.start_file(format!("infer_test_thing-1.0.dist-info/{file}"), options).unwrap();
+            std::io::Write::write_all(&mut zip, text.as_bytes()).unwrap();
+        }
+        let bytes = zip.finish().unwrap().into_inner();
+        fs::write(folder.join(name), &bytes).unwrap();
+        File { name: name.into(), platform: "any".into(), sha256: sha256(&bytes) }
+    }
+
+    #[test]
+    fn a_wheel_comes_though_this_python_could_not_use_it() {
+        let scratch = Scratch::new("wheel");
+        for (name, tag) in [
+            ("infer_test_thing-1.0-cp39-cp39-macosx_11_0_arm64.whl", "cp39-cp39-macosx_11_0_arm64"),
+            ("infer_test_thing-1.0-cp315-abi3-manylinux_2_28_riscv64.whl", "cp315-abi3-manylinux_2_28_riscv64"),
+        ] {
+            let file = wheel(&scratch.0, name, tag);
+            let pin = Pin { origin: Origin::PipWheel, files: vec![file], ..pin("") };
+            let got = fetch(&pin, &python(&scratch.0), &scratch.cache(), &mut Silent).unwrap();
+            assert!(got.ends_with(name));
+        }
+    }
+
+    /// What is listed is installed and nothing else is; with a hash that is not listed nothing is.
+    #[test]
+    fn a_list_of_packages_is_installed_into_a_folder() {
+        let scratch = Scratch::new("install");
+        let good = wheel(&scratch.0, "infer_test_thing-1.0-py3-none-any.whl", "py3-none-any");
+        let list = scratch.0.join("list.txt");
+        let env = python(&scratch.0);
+        fs::write(&list, format!("infer-test-thing==1.0 --hash=sha256:{}\n", sha256(b"other"))).unwrap();
+        let error = install(&list, &scratch.0.join("bad"), &env, &scratch.cache()).unwrap_err().to_string();
+        assert!(error.contains("what is served under this name"), "{error}");
+        fs::write(&list, format!("infer-test-thing==1.0 --hash=sha256:{}\n", good.sha256)).unwrap();
+        install(&list, &scratch.0.join("good"), &env, &scratch.cache()).unwrap();
+        assert!(scratch.0.join("good/infer_test_thing-1.0.dist-info/METADATA").exists());
+        // By hand: in the cache's downloads, and nothing may be fetched.
+        let offline = Env::of([(env::NO_FETCH, "on"), (env::PYTHON, "python3")]);
+        let error = install(&list, &scratch.0.join("none"), &offline, &scratch.cache()).unwrap_err().to_string();
+        assert!(error.contains("put the wheels into") && error.contains("downloads"), "{error}");
+        fs::copy(scratch.0.join(&good.name), scratch.cache().downloads().join(&good.name)).unwrap();
+        install(&list, &scratch.0.join("by-hand"), &offline, &scratch.cache()).unwrap();
+        assert!(scratch.0.join("by-hand/infer_test_thing-1.0.dist-info/METADATA").exists());
     }
 
     /// The machine's Python, with pip looking in `folder` and nowhere else.

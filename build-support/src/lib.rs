@@ -35,9 +35,11 @@ pub mod fixtures;
 pub mod gguf;
 mod host;
 pub mod llama;
+pub mod onnxruntime;
 pub mod pins;
 pub mod programs;
 mod progress;
+pub mod python;
 #[cfg(feature = "fetch")]
 pub mod setup;
 pub mod tiny;

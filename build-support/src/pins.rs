@@ -46,6 +46,12 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
 /// The program that tries a door in a process of its own: name and text of its one file.
 pub const PROBE: (&str, &str) = ("infer_probe.c", include_str!("../shim/infer_probe.c"));
 
+/// The program that tries ONNX Runtime's library in a process of its own: name and text of its one file.
+pub const ONNXRUNTIME_PROBE: (&str, &str) = ("infer_onnx_probe.c", include_str!("../shim/infer_onnx_probe.c"));
+
+/// The Python packages that make fixtures and are compared with, each pinned with its hashes: a file of requirements, as pip reads it.
+pub const PYTHON_PACKAGES: &str = include_str!("../python.txt");
+
 /// One thing that is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
@@ -221,7 +227,9 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed_and_holds_what_the_code_asks_for() {
-        for name in ["llama", "vocabularies", "templates", "smollm2", "minilm", "cmake", "ninja", "libclang"] {
+        for name in
+            ["llama", "vocabularies", "templates", "smollm2", "minilm", "onnxruntime", "cmake", "ninja", "libclang"]
+        {
             let pin = Pin::named(name).unwrap();
             assert!(!pin.parts.is_empty(), "{name}");
             pin.file_for("linux", "x86_64").unwrap();

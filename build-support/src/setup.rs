@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{Cache, Installed, sha256_file};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
-use crate::door::{PROBE_PROGRAM, shared_library};
+use crate::door::{self, PROBE_PROGRAM, shared_library};
 use crate::env::Env;
 use crate::error::{At, Error, Result};
-use crate::fetch::fetch;
+use crate::fetch::{self, fetch};
 use crate::fixtures;
 use crate::host::Host;
 use crate::llama::Llama;
-use crate::pins::Pin;
+use crate::onnxruntime;
+use crate::pins::{PYTHON_PACKAGES, Pin};
 use crate::progress::Progress;
+use crate::python::Python;
 use crate::tools;
 use crate::tree;
 use crate::unpack::unpack;
@@ -55,6 +57,75 @@ pub fn llama(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Inst
     }
     let library = publish(&llama)?;
     Ok(Installed { path: library.path, fresh: fresh || library.fresh })
+}
+
+/// Puts ONNX Runtime's library, as its authors have built it, where loading looks for it, and its hash; and, where there is a C compiler, the program that
+/// tries it. Returns the library's file, and whether anything was done.
+///
+/// # Errors
+/// It could not be fetched, or its authors build none for this machine.
+pub fn onnxruntime(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, pin) = (Cache::from_env(env)?, Pin::named("onnxruntime")?);
+    let name = onnxruntime::shared_library(&Target::host(), &pin.version);
+    let to = cache.onnxruntime(&pin.version, onnxruntime::VARIANT);
+    let library = to.join(&name);
+    // First, as for llama.cpp: whoever finds the library finds what tries it.
+    let tries = onnxruntime_probe(&cache, &to, progress)?;
+    if fs::read_to_string(beside(&library)).is_ok_and(|hash| whole(&library, &beside(&library), &hash)) {
+        return Ok(Installed { path: library, fresh: tries });
+    }
+    if pin.file_for(std::env::consts::OS, std::env::consts::ARCH).is_err() {
+        return Err(Error::new(format!("there is no ONNX Runtime {} for {}", pin.version, Target::host().triple))
+            .with_help("name a library that you have by other means in INFER_ONNXRUNTIME_LIBRARY"));
+    }
+    let archive = fetch(&pin, env, &cache, progress)?;
+    let _lock = cache.lock(&format!("onnxruntime-{}-{}", pin.version, onnxruntime::VARIANT), progress)?;
+    progress.start(&format!("unpacking {} {}", pin.name, pin.version));
+    let scratch = cache.root().join("unfinished").join("onnxruntime");
+    crate::cache::remove(&scratch)?;
+    unpack(&archive, pin.origin, &pin.root, &pin.parts, &scratch)?;
+    let from = scratch.join("capi");
+    door::write_hash(&from.join(&name))?;
+    fs::create_dir_all(&to).at("create", &to)?;
+    for text in ["LICENSE", "ThirdPartyNotices.txt"] {
+        fs::rename(scratch.join(text), to.join(text)).at("write", &to.join(text))?;
+    }
+    let fresh = put(&from, &to, &name)?;
+    crate::cache::remove(&scratch)?;
+    progress.finish("");
+    Ok(Installed { path: library, fresh: fresh || tries })
+}
+
+/// Puts the program that tries ONNX Runtime's library into the folder `to`, and says whether it had to. Without it a library is opened untried, so that a machine
+/// without a compiler is served too.
+fn onnxruntime_probe(cache: &Cache, to: &Path, progress: &mut dyn Progress) -> Result<bool> {
+    let target = Target::host();
+    let folder = cache.build("onnxruntime-probe", &onnxruntime::probe_key(&target));
+    match cache.install(&folder, progress, |folder, _| onnxruntime::probe(&target, folder).map(drop)) {
+        Ok(made) => put(&made.path, to, onnxruntime::PROBE_PROGRAM),
+        Err(error) => {
+            progress.note(&format!("no program will try the library in a process of its own: {}", error.message()));
+            Ok(false)
+        }
+    }
+}
+
+/// The packages of [`crate::python`], for the Python of the environment. Returns their folder.
+///
+/// # Errors
+/// There is no such Python, or pip could not bring them.
+pub fn python(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let cache = Cache::from_env(env)?;
+    let folder = Python::find(env)?.folder(&cache);
+    cache.install(&folder, progress, |folder, progress| {
+        progress.start("installing the Python packages of the tests");
+        // Beside what pip writes, and not into it.
+        let list = folder.with_extension("txt");
+        fs::write(&list, PYTHON_PACKAGES).at("write", &list)?;
+        fetch::install(&list, folder, env, &cache)?;
+        progress.finish("");
+        Ok(())
+    })
 }
 
 /// A build tool that is pinned: `cmake`, `ninja` or `libclang`.
@@ -206,6 +277,13 @@ fn put(from: &Path, to: &Path, name: &str) -> Result<bool> {
         fs::rename(&beside, &target).at("write", &target)?;
     }
     Ok(true)
+}
+
+/// The file with the hash of another.
+fn beside(library: &Path) -> PathBuf {
+    let mut name = library.as_os_str().to_owned();
+    name.push(".sha256");
+    name.into()
 }
 
 /// Is `library` there, with the hash that is wanted, and with that beside it? Loading refuses any other.

@@ -1,4 +1,4 @@
-//! `infer setup`: the native library that `llama-load` loads, made on this machine.
+//! `infer setup`: the native libraries that are loaded, llama.cpp's made on this machine and ONNX Runtime's fetched.
 
 use crate::{failure::Failure, output};
 use build_support::{
@@ -12,17 +12,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use infer::{Error, ErrorKind};
 use std::time::{Duration, Instant};
 
-/// Put a runtime's library into the cache: fetched by pip with hashes, built by the compiler that is here.
+/// Put a runtime's library into the cache, fetched by pip with hashes.
 ///
-/// What is there already is left alone. Needs a C and a C++ compiler, and Python with pip; cmake and ninja are fetched where
-/// they are missing. Prints the library's path.
+/// What is there already is left alone. Needs Python with pip. llama.cpp is fetched as source and built, which needs a C and a
+/// C++ compiler; cmake and ninja are fetched where they are missing. ONNX Runtime is taken as its authors have built it. Prints the
+/// library's path.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Setup {
     /// Which runtime.
     #[arg(value_enum, default_value_t = Runtime::Llama)]
     runtime: Runtime,
 
-    /// How it is built: cpu, vulkan, cuda or metal. Each has a place of its own in the cache, beside the others; by default what
+    /// How llama.cpp is built: cpu, vulkan, cuda or metal. Each has a place of its own in the cache, beside the others; by default what
     /// INFER_LLAMA_VARIANT says, else cpu.
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
@@ -32,14 +33,24 @@ pub(crate) struct Setup {
 enum Runtime {
     /// llama.cpp, for GGUF files.
     Llama,
+    /// ONNX Runtime, for ONNX models.
+    Onnx,
 }
 
 impl Setup {
     pub(crate) fn run(&self, host: &Host) -> Result<(), Failure> {
+        if let (Runtime::Onnx, Some(variant)) = (self.runtime, self.variant)
+            && variant != Variant::Cpu
+        {
+            return Err(Failure::Usage(format!(
+                "there is no {variant} of ONNX Runtime to set up, only cpu: name a library of your own in INFER_ONNXRUNTIME_LIBRARY"
+            )));
+        }
         let env = Env::from_process();
         let env = self.variant.map_or(env.clone(), |variant| env.with(LLAMA_VARIANT, variant.name()));
         let done = match self.runtime {
             Runtime::Llama => setup::llama(host, &env, &mut Steps::default()),
+            Runtime::Onnx => setup::onnxruntime(&env, &mut Steps::default()),
         };
         let installed = done.map_err(|error| Error::new(ErrorKind::Library, error.to_string()))?;
         if !installed.fresh {

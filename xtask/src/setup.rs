@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use crate::terminal::Terminal;
 use crate::{Result, model};
 
-/// Bring what is missing into the native cache: tools, llama.cpp, the model, tokenizer vectors, chat templates.
+/// Bring what is missing into the native cache: tools, llama.cpp, ONNX Runtime, models, what tests read and compare with.
 ///
 /// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
 #[derive(clap::Args, Default)]
@@ -34,6 +34,10 @@ pub(crate) enum Thing {
     Smollm2,
     /// all-MiniLM-L6-v2, converted to GGUF: the encoder of the tests.
     Minilm,
+    /// ONNX Runtime's library.
+    Onnx,
+    /// The Python packages that make fixtures and are compared with.
+    Python,
     /// llama.cpp's tokenizer vectors.
     Vocabularies,
     /// The chat templates that come with llama.cpp.
@@ -45,8 +49,16 @@ pub(crate) enum Thing {
 }
 
 /// What the tests need. The source among it even where the build is there: a program of theirs includes its headers.
-pub(crate) const ALL: &[Thing] =
-    &[Thing::Smollm2, Thing::Minilm, Thing::Vocabularies, Thing::Templates, Thing::Source, Thing::Llama];
+pub(crate) const ALL: &[Thing] = &[
+    Thing::Smollm2,
+    Thing::Minilm,
+    Thing::Vocabularies,
+    Thing::Templates,
+    Thing::Onnx,
+    Thing::Python,
+    Thing::Source,
+    Thing::Llama,
+];
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
     let things = if arguments.only.is_empty() { ALL } else { &arguments.only };
@@ -78,6 +90,8 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
         }
         let Installed { fresh: made, .. } = match thing {
             Thing::Llama => setup::llama(host, env, &mut terminal)?,
+            Thing::Onnx => setup::onnxruntime(env, &mut terminal)?,
+            Thing::Python => setup::python(env, &mut terminal)?,
             Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?,
             Thing::Minilm => model::bring("minilm", env, &mut terminal)?,
             Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?,
