@@ -1,2 +1,18 @@
 //! ONNX Runtime behind infer's [`Session`](infer_core::Session), and graphs with named tensors.
 #![deny(unsafe_code)]
+
+mod environment;
+mod error;
+mod graph;
+pub mod header;
+mod onnx;
+#[allow(unsafe_code, reason = "owners of ONNX Runtime's objects; each block says why it holds")]
+mod raw;
+mod tensor;
+
+pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
+pub use onnx::Onnx;
+pub use tensor::{
+    DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,
+    ValueType, ValueView,
+};

@@ -1,0 +1,23 @@
+//! The one place with `unsafe`: owners of ONNX Runtime's objects, with pointers inside and none outside.
+//!
+//! Each type owns one C object and keeps alive what that object needs; its methods turn a status into a
+//! [`Result`](infer_core::Result). What `onnxruntime_c_api.h` asks of a caller is established here or by the types: nothing in this module trusts
+//! the crate's other modules with memory safety.
+//!
+//! `ort` loads the library, makes the environment and fills session options; what is on the way of each call (values, runs, bindings)
+//! goes through the library's table directly, since `ort`'s `run` allocates, and its bindings copy borrowed inputs.
+
+mod api;
+mod binding;
+mod cast;
+mod run_options;
+mod session;
+mod type_info;
+mod value;
+
+pub(crate) use api::Api;
+pub(crate) use binding::Binding;
+pub(crate) use cast::{as_bytes, as_bytes_mut, as_elements, as_elements_mut};
+pub(crate) use run_options::{RunOptions, Stop};
+pub(crate) use session::{Prepacked, Session};
+pub(crate) use value::{Borrowed, Contents, Value};

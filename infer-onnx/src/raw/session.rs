@@ -1,0 +1,448 @@
+//! Graphs that are loaded.
+
+use super::{Api, Binding, RunOptions, Value, api::some, type_info::TypeInfo};
+use crate::{
+    error::{error, invalid_input},
+    tensor::{Port, ValueType},
+};
+use infer_core::{ErrorKind, Result};
+use infer_sys::onnxruntime::{
+    OrtPrepackedWeightsContainer, OrtSession, OrtSessionOptions, OrtStatusPtr, OrtTypeInfo, OrtValue,
+};
+use ort::{AsPointer, environment::Environment, session::builder::SessionBuilder};
+use std::{
+    ffi::{CString, c_char},
+    fmt,
+    path::Path,
+    ptr::{self, NonNull},
+    sync::Arc,
+};
+
+/// A graph that is loaded, ready to run.
+///
+/// `Send`, since nothing in the runtime is bound to a thread. Not `Sync`: runs take it exclusively, because some execution providers do
+/// not stand two at a time.
+pub(crate) struct Session {
+    owner: Arc<Owner>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    scratch: Scratch,
+}
+
+/// One `OrtSession`, kept alive by its values and bindings, with what it needs: names as C strings, and the environment.
+pub(super) struct Owner {
+    pub(super) api: Api,
+    session: NonNull<OrtSession>,
+    input_names: Vec<CString>,
+    output_names: Vec<CString>,
+    _prepacked: Option<Arc<Prepacked>>,
+    _environment: Environment,
+}
+
+// SAFETY: a session is not bound to a thread. What shares it (`Arc`) only keeps it alive, reads the names or makes bindings, which reads the
+// session; runs go through a `Session`, of which there is one, exclusively. Environment and `Prepacked` are `Send` and `Sync` themselves.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+/// Weights in the form that kernels want, shared by sessions of the same weights.
+pub(crate) struct Prepacked {
+    api: Api,
+    container: NonNull<OrtPrepackedWeightsContainer>,
+}
+
+// SAFETY: the container has a lock of its own, which making a session takes; nothing else writes to it, and no thread is its own.
+unsafe impl Send for Prepacked {}
+// SAFETY: as above.
+unsafe impl Sync for Prepacked {}
+
+/// Pointers for one call, whose room is kept.
+#[derive(Default)]
+struct Scratch {
+    input_names: Vec<*const c_char>,
+    inputs: Vec<*const OrtValue>,
+    output_names: Vec<*const c_char>,
+    outputs: Vec<*mut OrtValue>,
+}
+
+// SAFETY: the pointers are of one call and are forgotten at its end; between calls the vectors are empty.
+unsafe impl Send for Scratch {}
+
+impl Session {
+    /// Loads a file. The caller has looked at which other files it names.
+    pub(crate) fn from_file(
+        environment: &Environment,
+        options: &SessionBuilder,
+        prepacked: Option<Arc<Prepacked>>,
+        path: &Path,
+    ) -> Result<Self> {
+        let path = c_path(path)?;
+        Self::create(environment, prepacked, |api, prepacked, session| {
+            let (table, environment, options) = (api.table(), environment.ptr(), options_ptr(options));
+            match prepacked {
+                // SAFETY: environment, options and container live; the path is a C string; `session` is a valid place.
+                Some(prepacked) => unsafe {
+                    (table.CreateSessionWithPrepackedWeightsContainer)(
+                        environment,
+                        path.as_ptr(),
+                        options,
+                        prepacked,
+                        session,
+                    )
+                },
+                // SAFETY: as above.
+                None => unsafe { (table.CreateSession)(environment, path.as_ptr(), options, session) },
+            }
+        })
+    }
+
+    /// Loads a model that is in memory. The runtime copies what it keeps.
+    pub(crate) fn from_bytes(
+        environment: &Environment,
+        options: &SessionBuilder,
+        prepacked: Option<Arc<Prepacked>>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        Self::create(environment, prepacked, |api, prepacked, session| {
+            let (table, environment, options) = (api.table(), environment.ptr(), options_ptr(options));
+            let (start, len) = (bytes.as_ptr().cast(), bytes.len());
+            match prepacked {
+                // SAFETY: environment, options and container live; the bytes are a slice; `session` is a valid place. The session keeps no
+                // pointer into the bytes: that is asked for with options that nobody sets here, and only of files of ORT's own format.
+                Some(prepacked) => unsafe {
+                    (table.CreateSessionFromArrayWithPrepackedWeightsContainer)(
+                        environment,
+                        start,
+                        len,
+                        options,
+                        prepacked,
+                        session,
+                    )
+                },
+                // SAFETY: as above.
+                None => unsafe { (table.CreateSessionFromArray)(environment, start, len, options, session) },
+            }
+        })
+    }
+
+    fn create(
+        environment: &Environment,
+        prepacked: Option<Arc<Prepacked>>,
+        native: impl FnOnce(Api, Option<*mut OrtPrepackedWeightsContainer>, *mut *mut OrtSession) -> OrtStatusPtr,
+    ) -> Result<Self> {
+        let api = Api::start(environment)?;
+        let mut session = ptr::null_mut();
+        let status = native(api, prepacked.as_ref().map(|prepacked| prepacked.container.as_ptr()), &raw mut session);
+        api.check("load the model", status)?;
+        let mut owner = Owner {
+            api,
+            session: some(session)?,
+            input_names: Vec::new(),
+            output_names: Vec::new(),
+            _prepacked: prepacked,
+            _environment: environment.clone(),
+        };
+        let inputs = owner.inputs()?;
+        let outputs = owner.outputs()?;
+        (owner.input_names, owner.output_names) = (c_names(&inputs)?, c_names(&outputs)?);
+        Ok(Self { owner: Arc::new(owner), inputs, outputs, scratch: Scratch::default() })
+    }
+
+    /// What the graph takes: its inputs, then those of its weights that can be replaced.
+    pub(crate) fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// What it gives.
+    pub(crate) fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// A place to keep values for many runs.
+    pub(crate) fn binding<'m>(&self) -> Result<Binding<'m>> {
+        let outputs = self.outputs.iter().map(|port| port.kind.clone()).collect();
+        Binding::new(Arc::clone(&self.owner), self.inputs.len(), outputs)
+    }
+
+    /// Runs the graph once. Inputs and outputs are by index; an output without a value gets one, another is written into.
+    ///
+    /// After an error, what outputs that had a value hold is undefined (as a number is, not as memory is), and others may have got none.
+    pub(crate) fn run(
+        &mut self,
+        options: &RunOptions,
+        inputs: &[(usize, &Value)],
+        outputs: &mut [(usize, Option<Value>)],
+    ) -> Result<()> {
+        if let Some(stop) = options.stop() {
+            return Err(stop.into_error());
+        }
+        if let Err(error) = self.collect(inputs, outputs) {
+            self.scratch.clear();
+            return Err(error);
+        }
+        let Self { owner, scratch, .. } = self;
+        let (api, session) = (owner.api, owner.session.as_ptr());
+        // SAFETY: names are C strings of `owner`, values those of the arguments; as many of each as is said. The session is run exclusively
+        // (`&mut self`); the types of outputs that are written into are those of the graph (`collect`), and they are ours alone.
+        let status = unsafe {
+            (api.table().Run)(
+                session,
+                options.as_ptr(),
+                scratch.input_names.as_ptr(),
+                scratch.inputs.as_ptr(),
+                scratch.inputs.len(),
+                scratch.output_names.as_ptr(),
+                scratch.outputs.len(),
+                scratch.outputs.as_mut_ptr(),
+            )
+        };
+        let ran = outcome(api, options, status);
+        let taken = ran.and_then(|()| take_outputs(owner, &scratch.outputs, inputs, outputs));
+        self.scratch.clear();
+        taken
+    }
+
+    /// Runs the graph once with what is bound. Outputs that the runtime gives are in the binding afterwards.
+    pub(crate) fn run_bound(&mut self, options: &RunOptions, binding: &mut Binding<'_>) -> Result<()> {
+        if !Arc::ptr_eq(&self.owner, binding.owner()) {
+            return Err(invalid_input("the binding was made for another graph"));
+        }
+        if let Some(stop) = options.stop() {
+            return Err(stop.into_error());
+        }
+        binding.prepare()?;
+        let (api, session) = (self.owner.api, self.owner.session.as_ptr());
+        // SAFETY: the binding is of this session (looked at above), which is run exclusively; what is bound is owned or borrowed by the
+        // binding, which is borrowed exclusively here, so nobody reads what is being written.
+        let status = unsafe { (api.table().RunWithBinding)(session, options.as_ptr(), binding.as_ptr()) };
+        let ran = outcome(api, options, status);
+        binding.finish(ran)
+    }
+
+    /// Fills the scratch arrays.
+    fn collect(&mut self, inputs: &[(usize, &Value)], outputs: &mut [(usize, Option<Value>)]) -> Result<()> {
+        self.scratch.clear();
+        for (index, value) in inputs {
+            let Some(name) = self.owner.input_names.get(*index) else {
+                return Err(no_such("input", *index, self.inputs.len()));
+            };
+            if value.is_none() {
+                // The runtime would follow a pointer that is not there.
+                return Err(invalid_input(format!(
+                    "the input {:?} was given a value that is not there",
+                    self.inputs[*index].name
+                )));
+            }
+            self.scratch.input_names.push(name.as_ptr());
+            self.scratch.inputs.push(value.as_ptr());
+        }
+        for (index, value) in &mut *outputs {
+            let Some(name) = self.owner.output_names.get(*index) else {
+                return Err(no_such("output", *index, self.outputs.len()));
+            };
+            if let Some(value) = value {
+                let port = &self.outputs[*index];
+                writable_as(value, &port.kind)
+                    .map_err(|why| invalid_input(format!("the output {:?} {why}", port.name)))?;
+                if self.owner.input_names.contains(name) {
+                    let message = format!(
+                        "the output {:?} is an input handed through, which is written into no value",
+                        port.name
+                    );
+                    return Err(invalid_input(message));
+                }
+            }
+            self.scratch.output_names.push(name.as_ptr());
+            self.scratch.outputs.push(value.as_ref().map_or(ptr::null_mut(), |value| value.as_ptr().cast_mut()));
+        }
+        Ok(())
+    }
+}
+
+/// Why a value cannot be written by the graph as an output of this type.
+pub(super) fn writable_as(value: &Value, kind: &ValueType) -> Result<(), String> {
+    let ValueType::Tensor { dtype, .. } = kind else {
+        return Err(format!("is {kind}, of which only a tensor is written into memory that is given"));
+    };
+    match value.dtype() {
+        // The runtime trusts that the elements of a given output are as large as it writes them.
+        Some(given) if given == *dtype && value.may_be_written() => Ok(()),
+        Some(given) if given == *dtype => Err("was given memory that is only to be read".to_owned()),
+        Some(given) => Err(format!("has elements of {dtype}, but memory for {given} was given")),
+        None => Err("was given a value that is no tensor".to_owned()),
+    }
+}
+
+/// Owns what a run gave, and puts it in its place: all or nothing.
+fn take_outputs(
+    owner: &Arc<Owner>,
+    given: &[*mut OrtValue],
+    inputs: &[(usize, &Value)],
+    outputs: &mut [(usize, Option<Value>)],
+) -> Result<()> {
+    let mut first_error = None;
+    for (pointer, (_, place)) in given.iter().zip(outputs) {
+        if place.is_some() {
+            continue;
+        }
+        // Each pointer is owned, also after an error: it is freed so.
+        let value = some(*pointer).and_then(|value| Value::of_run(owner.api, value, Arc::clone(owner)));
+        let value = value.and_then(|value| {
+            // A graph can hand an input through: then this is memory of the caller's, or memory that the caller may write.
+            let shared = inputs.iter().any(|(_, input)| input.overlaps(&value));
+            if shared { value.copied() } else { Ok(value) }
+        });
+        match value {
+            Ok(value) => *place = Some(value),
+            Err(error) => {
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    first_error.map_or(Ok(()), Err)
+}
+
+/// What became of a run.
+fn outcome(api: Api, options: &RunOptions, status: OrtStatusPtr) -> Result<()> {
+    api.check("run the graph", status).map_err(|error| match options.stop() {
+        Some(stop) => stop.into_error().with_source(error),
+        None => error,
+    })
+}
+
+fn no_such(what: &str, index: usize, count: usize) -> infer_core::Error {
+    invalid_input(format!("{what} {index} was named, but the graph has {count}"))
+}
+
+impl Owner {
+    pub(super) fn session(&self) -> *mut OrtSession {
+        self.session.as_ptr()
+    }
+
+    pub(super) fn input_name(&self, index: usize) -> Result<&CString> {
+        self.input_names.get(index).ok_or_else(|| no_such("input", index, self.input_names.len()))
+    }
+
+    pub(super) fn output_name(&self, index: usize) -> Result<&CString> {
+        self.output_names.get(index).ok_or_else(|| no_such("output", index, self.output_names.len()))
+    }
+
+    /// Whether an output is an input handed through.
+    pub(super) fn hands_through(&self, output: usize) -> bool {
+        self.output_names.get(output).is_some_and(|name| self.input_names.contains(name))
+    }
+
+    fn inputs(&self) -> Result<Vec<Port>> {
+        let table = self.api.table();
+        let (names, kinds) = (table.SessionGetInputName, table.SessionGetInputTypeInfo);
+        let mut ports = self.ports(table.SessionGetInputCount, names, kinds, false)?;
+        let (names, kinds) =
+            (table.SessionGetOverridableInitializerName, table.SessionGetOverridableInitializerTypeInfo);
+        ports.extend(self.ports(table.SessionGetOverridableInitializerCount, names, kinds, true)?);
+        Ok(ports)
+    }
+
+    fn outputs(&self) -> Result<Vec<Port>> {
+        let table = self.api.table();
+        self.ports(table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo, false)
+    }
+
+    fn ports(&self, count: CountFn, name: NameFn, kind: KindFn, has_default: bool) -> Result<Vec<Port>> {
+        let (api, session) = (self.api, self.session.as_ptr());
+        let mut len = 0;
+        // SAFETY: the session lives; `len` is a valid place.
+        let status = unsafe { count(session, &raw mut len) };
+        api.check("count the inputs and outputs of the graph", status)?;
+        let port = |index| {
+            let (mut text, mut info) = (ptr::null_mut(), ptr::null_mut());
+            // SAFETY: the session lives and has the index; the allocator lives for ever; `text` is a valid place.
+            let status = unsafe { name(session, index, api.allocator(), &raw mut text) };
+            api.check("ask for the name of an input or output", status)?;
+            // SAFETY: a C string that the entry has just got from that allocator, for us.
+            let name = unsafe { api.take_text(text) };
+            // SAFETY: the session lives and has the index; `info` is a valid place.
+            let status = unsafe { kind(session, index, &raw mut info) };
+            api.check("ask for the type of an input or output", status)?;
+            Ok(Port { name, kind: TypeInfo::new(api, info)?.read()?, has_default })
+        };
+        (0..len).map(port).collect()
+    }
+}
+
+type CountFn = unsafe extern "system" fn(*const OrtSession, *mut usize) -> OrtStatusPtr;
+type NameFn = unsafe extern "system" fn(
+    *const OrtSession,
+    usize,
+    *mut infer_sys::onnxruntime::OrtAllocator,
+    *mut *mut c_char,
+) -> OrtStatusPtr;
+type KindFn = unsafe extern "system" fn(*const OrtSession, usize, *mut *mut OrtTypeInfo) -> OrtStatusPtr;
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: made by `CreateSession` and released once: values and bindings hold an `Arc` of this, a run borrows the `Session`. The
+        // environment and the prepacked weights are fields and go afterwards.
+        unsafe { (self.api.table().ReleaseSession)(self.session.as_ptr()) };
+    }
+}
+
+impl Prepacked {
+    /// Empty: the first session fills it.
+    pub(crate) fn new(environment: &Environment) -> Result<Self> {
+        let api = Api::start(environment)?;
+        let mut container = ptr::null_mut();
+        // SAFETY: `container` is a valid place.
+        let status = unsafe { (api.table().CreatePrepackedWeightsContainer)(&raw mut container) };
+        api.check("make a container for weights", status)?;
+        Ok(Self { api, container: some(container)? })
+    }
+}
+
+impl Drop for Prepacked {
+    fn drop(&mut self) {
+        // SAFETY: made by `CreatePrepackedWeightsContainer` and released once; sessions that use it hold an `Arc` of this.
+        unsafe { (self.api.table().ReleasePrepackedWeightsContainer)(self.container.as_ptr()) };
+    }
+}
+
+impl Scratch {
+    fn clear(&mut self) {
+        self.input_names.clear();
+        self.inputs.clear();
+        self.output_names.clear();
+        self.outputs.clear();
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("inputs", &self.inputs).field("outputs", &self.outputs).finish_non_exhaustive()
+    }
+}
+
+fn options_ptr(options: &SessionBuilder) -> *const OrtSessionOptions {
+    options.ptr()
+}
+
+fn c_names(ports: &[Port]) -> Result<Vec<CString>> {
+    let names = ports.iter().map(|port| CString::new(port.name.as_str()));
+    names.collect::<Result<_, _>>().map_err(|_| error(ErrorKind::InvalidModel, "the graph has a name with a NUL in it"))
+}
+
+/// A path as the library wants it.
+#[cfg(unix)]
+fn c_path(path: &Path) -> Result<CString> {
+    use std::os::unix::ffi::OsStrExt as _;
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| invalid_input(format!("the path {} has a NUL in it", path.display())))
+}
+
+/// A path as the library wants it: UTF-16 that ends with a NUL.
+#[cfg(windows)]
+fn c_path(path: &Path) -> Result<Vec<u16>> {
+    use std::os::windows::ffi::OsStrExt as _;
+    if path.as_os_str().encode_wide().any(|unit| unit == 0) {
+        return Err(invalid_input(format!("the path {} has a NUL in it", path.display())));
+    }
+    Ok(path.as_os_str().encode_wide().chain([0]).collect())
+}

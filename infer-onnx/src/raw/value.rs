@@ -1,0 +1,580 @@
+//! Values: tensors, sequences and maps.
+
+use super::{
+    Api,
+    api::{dtype_of, element_of, some},
+    as_elements_mut,
+    session::Owner,
+};
+use crate::{
+    DType,
+    error::{error, invalid_input},
+    tensor::Element,
+};
+use infer_core::{ErrorKind, Result};
+use infer_sys::onnxruntime::{ONNXType, OrtMemoryInfoDeviceType, OrtValue};
+use std::{
+    ffi::c_int,
+    fmt,
+    marker::PhantomData,
+    mem,
+    ops::Deref,
+    ptr::{self, NonNull},
+    slice,
+    sync::Arc,
+};
+
+/// One value of the runtime, owned.
+///
+/// `Send`: the runtime counts references atomically and frees from any thread. `Sync`: what takes `&self` reads.
+///
+/// Who may write. Memory of the runtime can have several owners there: what goes into a graph may come out of it again, and a sequence
+/// shares its tensors. So only a value whose memory was made for it here is written ([`bytes_mut`](Self::bytes_mut)), and
+/// [`Session::run`](super::Session::run) gives no value whose memory is that of an input. Memory that runs write into is inside a
+/// [`Binding`](super::Binding), which a run borrows exclusively.
+pub(crate) struct Value {
+    /// Released first; then what its memory is part of; then the session it came from.
+    handle: Handle,
+    base: Option<Base>,
+    owner: Option<Arc<Owner>>,
+    contents: Contents,
+    /// The dimensions as the runtime has them, and as Rust does.
+    shape: Vec<i64>,
+    dims: Vec<usize>,
+    /// Of tensors but strings: where the elements begin, and their bytes. Otherwise nothing.
+    data: *mut u8,
+    len: usize,
+    /// Whether the memory was made here, for this value alone.
+    ours: bool,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Tensor(DType),
+    Sequence,
+    Map,
+    /// An optional value that is not there.
+    Nothing,
+}
+
+// SAFETY: an `OrtValue` is a counted pointer whose counts are atomic; tensors are freed through allocators that lock or have no state. The
+// pointer into its memory goes with it. `Owner` is `Send` and `Sync` itself.
+unsafe impl Send for Value {}
+// SAFETY: every method that takes `&self` reads memory that nobody writes meanwhile (see `bytes`), or calls an entry that takes the value as
+// a pointer to const and copies something out of it.
+unsafe impl Sync for Value {}
+
+/// A value over memory of the caller, which must not be touched otherwise while this lives.
+pub(crate) struct Borrowed<'m>(Value, PhantomData<&'m mut [u8]>);
+
+impl Value {
+    /// A tensor of zeros (or of empty strings) in memory of the runtime's own.
+    pub(crate) fn tensor(dtype: DType, shape: &[i64]) -> Result<Self> {
+        let api = Api::loaded()?;
+        bytes_of(dtype, shape)?;
+        let mut value = ptr::null_mut();
+        let (dims, rank, element) = (shape.as_ptr(), shape.len(), element_of(dtype));
+        // SAFETY: the dimensions are a slice; the allocator lives for ever; `value` is a valid place.
+        let status =
+            unsafe { (api.table().CreateTensorAsOrtValue)(api.allocator(), dims, rank, element, &raw mut value) };
+        api.check("make a tensor", status)?;
+        let mut tensor = Self::bare(Handle::new(api, some(value)?), None);
+        tensor.describe()?;
+        if tensor.len > 0 {
+            // SAFETY: `describe` has asked for the memory and its size; nobody else has the tensor yet.
+            unsafe { tensor.data.write_bytes(0, tensor.len) };
+        }
+        tensor.ours = true;
+        Ok(tensor)
+    }
+
+    /// A tensor of strings, copied. Anything may be in them, a NUL too.
+    pub(crate) fn from_strings<S: AsRef<[u8]>>(shape: &[i64], strings: &[S]) -> Result<Self> {
+        let count = elements_of(shape)?;
+        if count != strings.len() {
+            let message =
+                format!("a tensor of shape {shape:?} has {count} elements, but {} strings are there", strings.len());
+            return Err(invalid_input(message));
+        }
+        let tensor = Self::tensor(DType::String, shape)?;
+        let api = tensor.handle.api;
+        for (index, string) in strings.iter().map(AsRef::as_ref).enumerate() {
+            let mut place = ptr::null_mut();
+            let value = tensor.handle.as_ptr();
+            // SAFETY: the tensor is of strings, the index one of its elements; `place` is a valid place.
+            let status = unsafe {
+                (api.table().GetResizedStringTensorElementBuffer)(value, index, string.len(), &raw mut place)
+            };
+            api.check("write a string", status)?;
+            // SAFETY: the entry has resized the element to that length and given its start; nobody else has the tensor yet.
+            unsafe { ptr::copy_nonoverlapping(string.as_ptr(), place.cast(), string.len()) };
+        }
+        Ok(tensor)
+    }
+
+    /// A tensor over the caller's memory, to be read: not copied.
+    pub(crate) fn view<'m>(dtype: DType, shape: &[i64], bytes: &'m [u8]) -> Result<Borrowed<'m>> {
+        if dtype == DType::Bool && bytes.iter().any(|&byte| byte > 1) {
+            return Err(invalid_input("a tensor of bools has bytes that are neither 0 nor 1"));
+        }
+        // The runtime takes one kind of pointer for inputs and outputs. As an input it is only read: `Run` and `BindInput` take values
+        // as pointers to const, and the planner never lets a node write into a graph's input. A `Borrowed` cannot be bound as an output
+        // unless it is `ours`.
+        let value = Self::over(dtype, shape, bytes.as_ptr().cast_mut(), bytes.len())?;
+        Ok(Borrowed(value, PhantomData))
+    }
+
+    /// A tensor over the caller's memory, to be written: an output.
+    pub(crate) fn view_mut<'m>(dtype: DType, shape: &[i64], bytes: &'m mut [u8]) -> Result<Borrowed<'m>> {
+        let mut value = Self::over(dtype, shape, bytes.as_mut_ptr(), bytes.len())?;
+        value.ours = true;
+        Ok(Borrowed(value, PhantomData))
+    }
+
+    /// Over memory that the caller of this keeps valid for as long as the value lives. Nothing is read or written here.
+    fn over(dtype: DType, shape: &[i64], data: *mut u8, len: usize) -> Result<Self> {
+        let api = Api::loaded()?;
+        let wanted = bytes_of(dtype, shape)?;
+        if dtype == DType::String {
+            return Err(invalid_input("strings are not bytes: make a tensor of strings of them"));
+        }
+        if len != wanted {
+            return Err(sizes_differ(dtype, shape, wanted, len));
+        }
+        let align = dtype.align();
+        if !data.addr().is_multiple_of(align) && len > 0 {
+            return Err(invalid_input(format!(
+                "the memory of a tensor of {dtype} begins at no multiple of {align} bytes"
+            )));
+        }
+        let mut value = ptr::null_mut();
+        let (dims, rank, element) = (shape.as_ptr(), shape.len(), element_of(dtype));
+        // SAFETY: the dimensions are a slice; `len` bytes are as many as the shape has, aligned; `value` is a valid place. The entry keeps
+        // the pointer and does not follow it.
+        let status = unsafe {
+            (api.table().CreateTensorWithDataAsOrtValue)(
+                api.memory(),
+                data.cast(),
+                len,
+                dims,
+                rank,
+                element,
+                &raw mut value,
+            )
+        };
+        api.check("make a tensor over memory", status)?;
+        let mut tensor = Self::bare(Handle::new(api, some(value)?), None);
+        (tensor.contents, tensor.data, tensor.len) = (Contents::Tensor(dtype), data, len);
+        tensor.set_shape(shape)?;
+        Ok(tensor)
+    }
+
+    /// A sequence of these, which are all of one kind.
+    pub(crate) fn sequence(elements: Vec<Self>) -> Result<Self> {
+        Self::collection(&elements, ONNXType::ONNX_TYPE_SEQUENCE, Contents::Sequence)
+    }
+
+    /// A map: a tensor of keys and one of as many values.
+    pub(crate) fn map(keys: Self, values: Self) -> Result<Self> {
+        Self::collection(&[keys, values], ONNXType::ONNX_TYPE_MAP, Contents::Map)
+    }
+
+    /// Of values that nobody else has, since the new one shares their memory.
+    fn collection(parts: &[Self], kind: ONNXType, contents: Contents) -> Result<Self> {
+        let api = Api::loaded()?;
+        if parts.iter().any(|part| part.contents == Contents::Nothing) {
+            return Err(invalid_input("a sequence or map cannot be made of a value that is not there"));
+        }
+        if contents == Contents::Map && parts.iter().any(|part| !matches!(part.contents, Contents::Tensor(_))) {
+            return Err(invalid_input("the keys and the values of a map are a tensor each"));
+        }
+        let pointers: Vec<*const OrtValue> = parts.iter().map(Self::as_ptr).collect();
+        let mut value = ptr::null_mut();
+        // SAFETY: as many live values as are said; `value` is a valid place.
+        let status = unsafe { (api.table().CreateValue)(pointers.as_ptr(), pointers.len(), kind, &raw mut value) };
+        api.check("make a sequence or map", status)?;
+        let mut value = Self::bare(Handle::new(api, some(value)?), None);
+        value.contents = contents;
+        Ok(value)
+    }
+
+    /// A value that a run gave, with the session it came from.
+    pub(super) fn of_run(api: Api, value: NonNull<OrtValue>, owner: Arc<Owner>) -> Result<Self> {
+        let mut value = Self::bare(Handle::new(api, value), Some(owner));
+        value.describe()?;
+        Ok(value)
+    }
+
+    fn bare(handle: Handle, owner: Option<Arc<Owner>>) -> Self {
+        let (shape, dims, data) = (Vec::new(), Vec::new(), ptr::null_mut());
+        Self { handle, base: None, owner, contents: Contents::Nothing, shape, dims, data, len: 0, ours: false }
+    }
+
+    pub(crate) fn contents(&self) -> Contents {
+        self.contents
+    }
+
+    /// Of a tensor: the type of its elements.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        match self.contents {
+            Contents::Tensor(dtype) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// Of a tensor: its dimensions, none of them negative.
+    pub(crate) fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The same, as Rust counts.
+    pub(crate) fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Whether it is an optional value that is not there.
+    pub(crate) fn is_none(&self) -> bool {
+        self.contents == Contents::Nothing
+    }
+
+    /// The elements of a tensor, as bytes; empty for strings and for what is no tensor.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: memory of the host, so long, that lives as long as the handle does: asked for by `describe`, or given by `over` together
+        // with a borrow. It is initialised: zeroed by `tensor`, or written by a run or the caller. Nobody writes while `self` is borrowed:
+        // `bytes_mut` takes it exclusively, and so does a run that has it as an output.
+        unsafe { slice::from_raw_parts(self.data, self.len) }
+    }
+
+    /// The same, to be written; not for `bool`, of which not every byte is one. Memory that others may have too is copied first.
+    pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        if self.dtype() == Some(DType::Bool) {
+            return Err(invalid_input("bytes of bools are not written: write elements"));
+        }
+        self.writable()
+    }
+
+    /// The elements of a tensor of `T`, to be written. Memory that others may have too is copied first.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        let dtype = self.dtype();
+        if dtype != Some(T::DTYPE) {
+            let is = dtype.map_or("no tensor", DType::as_str);
+            return Err(invalid_input(format!("elements of {} were asked of {is}", T::DTYPE)));
+        }
+        let bytes = self.writable()?;
+        as_elements_mut(bytes).ok_or_else(|| error(ErrorKind::Runtime, "a tensor of ONNX Runtime is not aligned"))
+    }
+
+    fn writable(&mut self) -> Result<&mut [u8]> {
+        if !self.ours {
+            *self = self.copied()?;
+        }
+        if self.len == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: as for `bytes`; and `ours` says that the memory was made for this value alone or is the caller's exclusively, so the
+        // exclusive borrow of `self` is one of the memory.
+        Ok(unsafe { slice::from_raw_parts_mut(self.data, self.len) })
+    }
+
+    /// A tensor of the same elements, in memory of its own.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        match self.contents {
+            Contents::Tensor(DType::String) => Self::from_strings(&self.shape, &self.strings()?),
+            Contents::Tensor(dtype) => {
+                let mut copy = Self::tensor(dtype, &self.shape)?;
+                copy.writable()?.copy_from_slice(self.bytes());
+                Ok(copy)
+            }
+            _ => Err(invalid_input("only tensors are copied")),
+        }
+    }
+
+    /// The same memory in another shape, which must not need more bytes than there are: a prefix of it. Only of a tensor made here.
+    pub(crate) fn reshape(&mut self, shape: &[i64]) -> Result<()> {
+        let Some(dtype) = self.dtype().filter(|&dtype| self.ours && dtype != DType::String) else {
+            return Err(invalid_input("only a tensor of numbers that was made here takes another shape"));
+        };
+        let wanted = bytes_of(dtype, shape)?;
+        let room = self.base.as_ref().map_or(self.len, |base| base.len);
+        if wanted > room {
+            return Err(sizes_differ(dtype, shape, wanted, room));
+        }
+        let start = self.base.as_ref().map_or(self.data, |base| base.data);
+        let Self { handle, shape, dims, data, len, .. } = Self::over(dtype, shape, start, wanted)?;
+        let before = mem::replace(&mut self.handle, handle);
+        // The first one has the memory; those that come after it only point there, and may go.
+        self.base.get_or_insert(Base { _handle: before, data: start, len: room });
+        (self.shape, self.dims, self.data, self.len) = (shape, dims, data, len);
+        Ok(())
+    }
+
+    /// The elements of a tensor of strings. They are bytes to the runtime, so they need not be text.
+    pub(crate) fn strings(&self) -> Result<Vec<Vec<u8>>> {
+        if self.dtype() != Some(DType::String) {
+            return Err(invalid_input("a value that is no tensor of strings was asked for strings"));
+        }
+        let (api, count) = (self.handle.api, elements_of(&self.shape)?);
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut len = 0;
+        // SAFETY: a live tensor of strings; `len` is a valid place.
+        let status = unsafe { (api.table().GetStringTensorDataLength)(self.as_ptr(), &raw mut len) };
+        api.check("ask how long strings are", status)?;
+        let (mut bytes, mut offsets) = (vec![0_u8; len], vec![0_usize; count]);
+        let (start, places) = (bytes.as_mut_ptr().cast(), offsets.as_mut_ptr());
+        // SAFETY: a live tensor of so many strings; both buffers are as long as is said.
+        let status = unsafe { (api.table().GetStringTensorContent)(self.as_ptr(), start, len, places, count) };
+        api.check("read strings", status)?;
+        let ends = offsets[1..].iter().copied().chain([len]);
+        let slices = offsets.iter().zip(ends).map(|(&from, to)| bytes.get(from..to).map(<[u8]>::to_vec));
+        slices.collect::<Option<_>>().ok_or_else(|| error(ErrorKind::Runtime, "ONNX Runtime gave strings that overlap"))
+    }
+
+    /// How many parts there are: of a sequence its elements, of a map two.
+    pub(crate) fn count(&self) -> Result<usize> {
+        let api = self.handle.api;
+        let mut count = 0;
+        // SAFETY: a live value; what is no sequence or map is refused; `count` is a valid place.
+        let status = unsafe { (api.table().GetValueCount)(self.as_ptr(), &raw mut count) };
+        api.check("count the elements of a value", status)?;
+        Ok(count)
+    }
+
+    /// A part, copied out: of a sequence an element, of a map its keys (0) or values (1).
+    pub(crate) fn part(&self, index: usize) -> Result<Self> {
+        let count = self.count()?;
+        let number = c_int::try_from(index).ok().filter(|_| index < count);
+        let Some(number) = number else {
+            return Err(invalid_input(format!("element {index} was asked for, but there are {count}")));
+        };
+        let api = self.handle.api;
+        let mut part = ptr::null_mut();
+        // SAFETY: a live value with more parts than the index; the allocator lives for ever; `part` is a valid place.
+        let status = unsafe { (api.table().GetValue)(self.as_ptr(), number, api.allocator(), &raw mut part) };
+        api.check("take an element out of a value", status)?;
+        let mut part = Self::bare(Handle::new(api, some(part)?), self.owner.clone());
+        part.describe()?;
+        Ok(part)
+    }
+
+    /// Whether the memory of two tensors overlaps.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.data.addr(), other.data.addr());
+        self.len > 0 && other.len > 0 && ours < theirs + other.len && theirs < ours + self.len
+    }
+
+    /// Whether runs may write into it.
+    pub(super) fn may_be_written(&self) -> bool {
+        self.ours
+    }
+
+    pub(super) fn as_ptr(&self) -> *const OrtValue {
+        self.handle.as_ptr()
+    }
+
+    /// Puts another value of a run in the place of this one; its memory for the dimensions is kept.
+    pub(super) fn replace(&mut self, value: NonNull<OrtValue>) -> Result<()> {
+        self.handle = Handle::new(self.handle.api, value);
+        self.base = None;
+        self.ours = false;
+        self.describe()
+    }
+
+    /// Asks the runtime what the value is, and where.
+    fn describe(&mut self) -> Result<()> {
+        (self.contents, self.data, self.len) = (Contents::Nothing, ptr::null_mut(), 0);
+        self.set_shape(&[])?;
+        let (api, value) = (self.handle.api, self.handle.as_ptr());
+        let mut there = 0;
+        // SAFETY: a live value, a valid place.
+        let status = unsafe { (api.table().HasValue)(value, &raw mut there) };
+        api.check("ask whether a value is there", status)?;
+        if there == 0 {
+            return Ok(());
+        }
+        let mut kind = 0_i32;
+        // SAFETY: a live value; the place is as large as the enumeration, which is `repr(i32)`, and takes numbers it does not have.
+        let status = unsafe { (api.table().GetValueType)(value, (&raw mut kind).cast()) };
+        api.check("ask what a value is", status)?;
+        const TENSOR: i32 = ONNXType::ONNX_TYPE_TENSOR as i32;
+        const SEQUENCE: i32 = ONNXType::ONNX_TYPE_SEQUENCE as i32;
+        const MAP: i32 = ONNXType::ONNX_TYPE_MAP as i32;
+        match kind {
+            TENSOR => self.describe_tensor(),
+            SEQUENCE | MAP => {
+                self.contents = if kind == MAP { Contents::Map } else { Contents::Sequence };
+                Ok(())
+            }
+            other => {
+                let message =
+                    format!("a value is neither tensor, sequence nor map, but of kind {other} of ONNX Runtime");
+                Err(error(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// Takes over dimensions, in memory that is there.
+    fn set_shape(&mut self, shape: &[i64]) -> Result<()> {
+        elements_of(shape)?;
+        self.shape.clear();
+        self.shape.extend_from_slice(shape);
+        self.dims.clear();
+        // None is negative: looked at just now.
+        self.dims.extend(shape.iter().filter_map(|&dim| usize::try_from(dim).ok()));
+        Ok(())
+    }
+
+    fn describe_tensor(&mut self) -> Result<()> {
+        let (api, value) = (self.handle.api, self.handle.as_ptr());
+        let (mut element, mut dims, mut rank) = (0_i32, ptr::null(), 0);
+        // SAFETY: a live tensor; valid places, the first as large as the enumeration (see `describe`).
+        let status = unsafe {
+            (api.table().GetTensorElementTypeAndShapeDataReference)(
+                value,
+                (&raw mut element).cast(),
+                &raw mut dims,
+                &raw mut rank,
+            )
+        };
+        api.check("ask for the shape of a tensor", status)?;
+        if rank > 0 && !dims.is_null() {
+            // SAFETY: the entry gives as many dimensions as it says, which live as long as the value does and are copied now.
+            let dims = unsafe { slice::from_raw_parts(dims, rank) };
+            self.set_shape(dims)?;
+        }
+        let Some(dtype) = dtype_of(element) else {
+            let message = format!("a tensor has elements of kind {element} of ONNX Runtime, which is not known here");
+            return Err(error(ErrorKind::Unsupported, message));
+        };
+        if dtype != DType::String {
+            self.find_data(dtype)?;
+        }
+        self.contents = Contents::Tensor(dtype);
+        Ok(())
+    }
+
+    /// Asks where the elements are.
+    fn find_data(&mut self, dtype: DType) -> Result<()> {
+        let (api, value) = (self.handle.api, self.handle.as_ptr());
+        let mut memory = ptr::null();
+        // SAFETY: a live tensor, a valid place.
+        let status = unsafe { (api.table().GetTensorMemoryInfo)(value, &raw mut memory) };
+        api.check("ask where a tensor is", status)?;
+        let mut device = 0_i32;
+        // SAFETY: the memory info is the tensor's and lives; the place is as large as the enumeration (see `describe`).
+        unsafe { (api.table().MemoryInfoGetDeviceType)(memory, (&raw mut device).cast()) };
+        if device != OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU as i32 {
+            return Err(error(
+                ErrorKind::Unsupported,
+                "a tensor is in memory of a device, and only the host's is read",
+            ));
+        }
+        let mut len = 0;
+        // SAFETY: a live tensor of numbers, a valid place.
+        let status = unsafe { (api.table().GetTensorSizeInBytes)(value, &raw mut len) };
+        api.check("ask how large a tensor is", status)?;
+        let expected = bytes_of(dtype, &self.shape)?;
+        if len != expected {
+            return Err(sizes_differ(dtype, &self.shape, expected, len));
+        }
+        if len > 0 {
+            let mut data = ptr::null_mut();
+            // SAFETY: a live tensor of numbers, a valid place.
+            let status = unsafe { (api.table().GetTensorMutableData)(value, &raw mut data) };
+            api.check("ask for the memory of a tensor", status)?;
+            (self.data, self.len) = (some(data)?.as_ptr().cast(), len);
+        }
+        Ok(())
+    }
+}
+
+impl Borrowed<'_> {
+    /// Whether runs may write into it.
+    pub(super) fn may_be_written(&self) -> bool {
+        self.0.ours
+    }
+
+    /// The value, to be written through: inside `raw` only, since whoever could put another one in its place would take the borrow away.
+    pub(super) fn value_mut(&mut self) -> &mut Value {
+        &mut self.0
+    }
+}
+
+impl Deref for Borrowed<'_> {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl From<Value> for Borrowed<'_> {
+    fn from(value: Value) -> Self {
+        Self(value, PhantomData)
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("contents", &self.contents).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+/// One `OrtValue`, released with it.
+struct Handle {
+    api: Api,
+    value: NonNull<OrtValue>,
+}
+
+/// What a tensor that was reshaped is a part of.
+struct Base {
+    _handle: Handle,
+    data: *mut u8,
+    len: usize,
+}
+
+impl Handle {
+    fn new(api: Api, value: NonNull<OrtValue>) -> Self {
+        Self { api, value }
+    }
+
+    fn as_ptr(&self) -> *mut OrtValue {
+        self.value.as_ptr()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: made by an entry that gives ownership, and released once; a run borrows its values.
+        unsafe { (self.api.table().ReleaseValue)(self.value.as_ptr()) };
+    }
+}
+
+/// How many elements a tensor of this shape has.
+fn elements_of(shape: &[i64]) -> Result<usize> {
+    let product = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
+    product.ok_or_else(|| {
+        invalid_input(format!("{shape:?} is no shape: a dimension is negative, or there are more elements than can be"))
+    })
+}
+
+/// How many bytes it takes; 0 for strings.
+fn bytes_of(dtype: DType, shape: &[i64]) -> Result<usize> {
+    let elements = elements_of(shape)?;
+    if dtype == DType::String {
+        return Ok(0);
+    }
+    dtype
+        .bytes(elements)
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| invalid_input(format!("a tensor of {dtype} of shape {shape:?} is larger than memory can be")))
+}
+
+fn sizes_differ(dtype: DType, shape: &[i64], wanted: usize, there: usize) -> infer_core::Error {
+    invalid_input(format!("a tensor of {dtype} of shape {shape:?} takes {wanted} bytes, but {there} are there"))
+}
