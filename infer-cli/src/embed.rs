@@ -83,6 +83,7 @@ enum How {
     Mean,
     Cls,
     Last,
+    Max,
 }
 
 #[derive(Serialize)]
@@ -229,6 +230,7 @@ impl How {
             Self::Mean => Pooling::Mean,
             Self::Cls => Pooling::Cls,
             Self::Last => Pooling::Last,
+            Self::Max => Pooling::Max,
         }
     }
 }

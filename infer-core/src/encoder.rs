@@ -14,6 +14,10 @@ pub enum Pooling {
     Cls,
     /// The last token's, as decoders that were made into encoders have it.
     Last,
+    /// The largest of each of their numbers.
+    Max,
+    /// The vector that the model itself makes of them, where its graph gives one a text and does not say how.
+    Model,
     /// The scores of a classification head: one number a label, or one in all for a reranker.
     Rank,
 }

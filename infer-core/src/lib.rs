@@ -99,6 +99,7 @@ mod encoder;
 mod error;
 mod interrupt;
 mod limits;
+pub mod machine;
 mod model;
 mod outputs;
 pub mod sampling;

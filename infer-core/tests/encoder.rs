@@ -28,7 +28,7 @@ fn length(vector: &[f32]) -> f32 {
 
 #[test]
 fn a_result_depends_on_its_text_alone() {
-    for pooling in [Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Rank] {
+    for pooling in [Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Max, Pooling::Rank] {
         let options = EncoderOptions::new().with_pooling(pooling).with_batch(16);
         let mut encoder = encoder(Script::new(), &options);
         let texts = ["a long text that is by itself in its pass", "one", "two", "three", "one"].map(tokens);

@@ -6,12 +6,14 @@ mod pair;
 
 use self::{pack::Pack, pair::Form};
 use crate::{
-    Model, available_memory,
+    Model,
     error::BACKEND,
-    memory::Size,
     raw::{self, Pass},
 };
-use infer_core::{EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, Vectors};
+use infer_core::{
+    EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, Vectors,
+    machine::{Size, available_memory},
+};
 use std::{
     fmt,
     sync::{

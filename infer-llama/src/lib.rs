@@ -91,21 +91,19 @@ mod options;
 #[allow(unsafe_code, reason = "owners of llama.cpp's objects; each block says why it holds")]
 mod raw;
 mod session;
-mod threads;
 mod tokenizer;
 
 pub use adapter::Adapter;
 pub use devices::{Device, DeviceKind, Placed};
 pub use encoder::Encoder;
+pub use infer_core::machine::{Available, available_memory, available_threads};
 #[cfg(feature = "load")]
 pub use llama::Installed;
 pub use llama::Llama;
-pub use memory::{Available, available_memory};
 pub use memory_use::{BufferUse, MemoryUse, estimate};
 pub use model::Model;
 #[cfg(feature = "load")]
 pub use options::LoadOptions;
 pub use options::{KvType, LoadMode, LoadedAdapter, ModelOptions, SessionOptions, SplitMode};
 pub use session::Session;
-pub use threads::available_threads;
 pub use tokenizer::Tokenizer;

@@ -48,6 +48,9 @@ impl ScriptedEncoder {
         vocab: usize,
     ) -> Result<Self> {
         let pooling = options.pooling.unwrap_or(Pooling::Mean);
+        if pooling == Pooling::Model {
+            return Err(Error::unsupported("a scripted encoder has hidden states and no vector of its own"));
+        }
         let rank = pooling == Pooling::Rank;
         let context = options.context.unwrap_or(script.context);
         let batch = options.batch.unwrap_or(script.batch);
@@ -132,6 +135,13 @@ impl ScriptedEncoder {
                     data[begin..].iter_mut().zip(share).for_each(|(sum, share)| *sum += share);
                 }
             }
+            Pooling::Max => {
+                data.resize(begin + info.width, f32::NEG_INFINITY);
+                for digest in digests {
+                    data[begin..].iter_mut().zip(vector(digest)).for_each(|(most, number)| *most = most.max(number));
+                }
+            }
+            Pooling::Model => unreachable!("it was refused"),
             Pooling::Rank if info.labels.is_empty() => data.push(overlap(text)),
             Pooling::Rank => data.extend(vector(digest(text, script.seed))),
         }

@@ -2,14 +2,16 @@
 
 use super::{Encoder, Form, Pack};
 use crate::{
-    Model, available_memory,
+    Model,
     error::BACKEND,
     gguf::Value,
-    memory::Size,
     raw,
     session::open::{CELLS, context, in_range, number, threads},
 };
-use infer_core::{EncoderInfo, EncoderOptions, Error, ErrorKind, Pooling, Result, Tokenizer as _};
+use infer_core::{
+    EncoderInfo, EncoderOptions, Error, ErrorKind, Pooling, Result, Tokenizer as _,
+    machine::{Size, available_memory},
+};
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Tokens a pass is filled up to. The weights are read once a pass, and by then that costs little beside the arithmetic; while

@@ -1,16 +1,11 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
 use super::{Adapters, Ahead, Results, Seat, Session, device};
-use crate::{
-    Model, SessionOptions, available_memory, available_threads,
-    cells::Cells,
-    convert, devices,
-    error::BACKEND,
-    memory::{Shape, Size},
-    raw,
-    threads::allowed_cpus,
+use crate::{Model, SessionOptions, cells::Cells, convert, devices, error::BACKEND, memory::Shape, raw};
+use infer_core::{
+    Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Slots,
+    machine::{Size, allowed_cpus, available_memory, available_threads},
 };
-use infer_core::{Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Slots};
 use std::sync::{Arc, atomic::AtomicBool};
 
 /// Numbers in a block of the quantised formats a cache can have.

@@ -4,7 +4,9 @@ use super::shared::{Place, Shared};
 use crate::EncoderOptions;
 use infer_core::{Encoder, EncoderInfo, Error, ErrorKind, Model, Pooling, Result, Token};
 use std::{
+    cmp::Reverse,
     collections::VecDeque,
+    mem,
     rc::Rc,
     sync::{
         Arc, OnceLock,
@@ -31,6 +33,8 @@ pub(super) struct EncodeJob {
     /// Its place in the queue, which it gives up when it is begun.
     pub(super) place: Option<Place>,
     pub(super) found: Vec<Vec<f32>>,
+    /// Where in the request each of the texts is, once they are sorted; empty where they are not.
+    pub(super) order: Vec<usize>,
     /// A pass that it shared has failed: it has passes of its own.
     pub(super) is_alone: bool,
 }
@@ -99,7 +103,7 @@ impl Encodes {
     pub(super) fn push(&mut self, job: EncodeJob) {
         match self.prepare().and_then(|()| self.check(&job)) {
             Ok(()) if job.count() == 0 => (job.answer)(Ok(Vec::new())),
-            Ok(()) => self.jobs.push_back(job),
+            Ok(()) => self.jobs.push_back(job.by_length()),
             Err(error) => (job.answer)(Err(error)),
         }
     }
@@ -243,7 +247,8 @@ impl Encodes {
             if job.found.len() == job.count()
                 && let Some(job) = self.jobs.remove(share.job)
             {
-                (job.answer)(Ok(job.found));
+                let (answer, found) = job.done();
+                answer(Ok(found));
             }
         }
         // Whoever has many texts lets others go first the next time.
@@ -287,6 +292,26 @@ struct Share {
 impl EncodeJob {
     fn count(&self) -> usize {
         self.pairs.as_ref().map_or(self.texts.len(), |pairs| pairs.documents.len())
+    }
+
+    /// With its texts sorted, the longest first: those that share a pass are then about as long as each other, and need little padding
+    /// where a runtime pads. Pairs are not known yet, and stay as they are.
+    fn by_length(mut self) -> Self {
+        self.order = (0..self.texts.len()).collect();
+        self.order.sort_by_key(|&text| Reverse(self.texts[text].len()));
+        self.texts = self.order.iter().map(|&text| mem::take(&mut self.texts[text])).collect();
+        self
+    }
+
+    /// Whom to tell, and what was found, in the order of the request.
+    fn done(self) -> (EncodeAnswer, Vec<Vec<f32>>) {
+        let Self { answer, mut found, order, .. } = self;
+        if !order.is_empty() {
+            let mut in_order = vec![Vec::new(); found.len()];
+            order.into_iter().zip(found).for_each(|(text, vector)| in_order[text] = vector);
+            found = in_order;
+        }
+        (answer, found)
     }
 
     /// How many tokens text `at` has, which is encoded here if it is one of a pair.

@@ -118,6 +118,7 @@ impl Inner {
             is_cancelled,
             place,
             found: Vec::new(),
+            order: Vec::new(),
             is_alone: false,
         };
         self.submit(|core| core.encode(job))?;

@@ -103,12 +103,15 @@ pub(crate) fn poolings_are_what_they_say(at: &Setting<'_>) {
     };
     of(Pooling::Rank);
     let Some(tokens) = of(Pooling::None) else { return };
-    for (pooling, pooled) in [Pooling::Mean, Pooling::Cls, Pooling::Last].map(|pooling| (pooling, of(pooling))) {
+    for (pooling, pooled) in
+        [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Max].map(|pooling| (pooling, of(pooling)))
+    {
         let Some(pooled) = pooled else { continue };
         for (tokens, pooled) in tokens.iter().zip(&pooled) {
             let wanted = match pooling {
                 Pooling::Mean => mean(tokens),
                 Pooling::Cls => tokens[0].clone(),
+                Pooling::Max => most(tokens),
                 _ => tokens[tokens.len() - 1].clone(),
             };
             let (apart, epsilon) = (apart(&pooled[0], &wanted), at.subject.epsilon.max(1e-5));
@@ -120,6 +123,11 @@ pub(crate) fn poolings_are_what_they_say(at: &Setting<'_>) {
 fn mean(vectors: &[Vec<f32>]) -> Vec<f32> {
     let sum = |place: usize| vectors.iter().map(|vector| f64::from(vector[place])).sum::<f64>();
     (0..vectors[0].len()).map(|place| (sum(place) / vectors.len() as f64) as f32).collect()
+}
+
+fn most(vectors: &[Vec<f32>]) -> Vec<f32> {
+    let most = |place: usize| vectors.iter().map(|vector| vector[place]).fold(f32::NEG_INFINITY, f32::max);
+    (0..vectors[0].len()).map(most).collect()
 }
 
 pub(crate) fn texts_that_cannot_be_are_errors_by_their_index(at: &Setting<'_>) {
