@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Cache, Key, KeyOf};
+use crate::cache::Cache;
 use crate::choose::Target;
 use crate::door::write_hash;
 use crate::env::Env;
@@ -59,10 +59,4 @@ pub fn probe(target: &Target, folder: &Path) -> Result<PathBuf> {
     fs::remove_file(&source).at("remove", &source)?;
     write_hash(&program)?;
     Ok(program)
-}
-
-/// What that program is made from.
-pub(crate) fn probe_key(target: &Target) -> Key {
-    let (name, text) = ONNXRUNTIME_PROBE;
-    KeyOf::default().value("target", &target.triple).contents(name, text).key()
 }

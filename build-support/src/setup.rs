@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Cache, Installed, sha256_file};
+use crate::cache::{Cache, Installed, KeyOf, sha256_file};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
 use crate::door::{self, PROBE_PROGRAM, shared_library};
 use crate::env::Env;
@@ -13,7 +13,7 @@ use crate::fixtures;
 use crate::host::Host;
 use crate::llama::Llama;
 use crate::onnxruntime;
-use crate::pins::{PYTHON_PACKAGES, Pin};
+use crate::pins::{ONNXRUNTIME_PROBE, PYTHON_PACKAGES, Pin};
 use crate::progress::Progress;
 use crate::python::Python;
 use crate::tools;
@@ -100,7 +100,9 @@ pub fn onnxruntime(env: &Env, progress: &mut dyn Progress) -> Result<Installed> 
 /// without a compiler is served too.
 fn onnxruntime_probe(cache: &Cache, to: &Path, progress: &mut dyn Progress) -> Result<bool> {
     let target = Target::host();
-    let folder = cache.build("onnxruntime-probe", &onnxruntime::probe_key(&target));
+    let (name, text) = ONNXRUNTIME_PROBE;
+    let key = KeyOf::default().value("target", &target.triple).contents(name, text).key();
+    let folder = cache.build("onnxruntime-probe", &key);
     match cache.install(&folder, progress, |folder, _| onnxruntime::probe(&target, folder).map(drop)) {
         Ok(made) => put(&made.path, to, onnxruntime::PROBE_PROGRAM),
         Err(error) => {

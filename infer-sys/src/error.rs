@@ -152,6 +152,13 @@ pub enum Refusal {
         /// Bytes of the library's.
         found: u32,
     },
+    /// The library is another release of the runtime than those that serve: most often, an older one.
+    Release {
+        /// Which serve, in words.
+        wanted: String,
+        /// What the library calls its version.
+        found: String,
+    },
     /// The library is made from another commit of the runtime.
     Commit {
         /// The pinned commit.
@@ -175,6 +182,11 @@ pub enum Refusal {
     },
     /// A probe was asked for and cannot be made, in words.
     NoProbe(String),
+    /// An entry of a table whose entries are known by their numbers is NULL.
+    Gap(
+        /// Number of the entry, from 0.
+        usize,
+    ),
     /// An entry of the table is NULL.
     Entry(
         /// Name of the entry.
@@ -212,6 +224,7 @@ impl fmt::Display for Refusal {
             Self::StructSize { name, wanted, found } => {
                 write!(f, "struct {name} of {wanted} bytes wanted, of {found} found")
             }
+            Self::Release { wanted, found } => write!(f, "{wanted} wanted, {found:?} found"),
             Self::Commit { wanted, found } => write!(f, "commit {wanted} wanted, {found:?} found"),
             Self::Variant { wanted, found } => write!(f, "variant {wanted:?} wanted, {found:?} found"),
             Self::Probe { outcome, said } => {
@@ -224,6 +237,7 @@ impl fmt::Display for Refusal {
                     "refused, because it was to be tried in a child process, and there is nothing that does it: {why}"
                 )
             }
+            Self::Gap(number) => write!(f, "the entry number {number} of the table is NULL"),
             Self::Entry(name) => write!(f, "the entry {name} of the table is NULL"),
         }
     }

@@ -18,20 +18,20 @@
 //! | `llama` | no | the [`llama`] module: bindings and the faked door |
 //! | `llama-link` | no | llama.cpp built and linked: `llama::Api::linked` |
 //! | `llama-load` | no | llama.cpp from a shared library: `llama::Api::load` |
-//! | `onnxruntime` | no | the [`onnxruntime`] module: ONNX Runtime's bindings, kept by the authors of `ort` |
+//! | `onnxruntime` | no | the [`onnxruntime`] module: ONNX Runtime's bindings, kept by the authors of `ort`, and the library from a file: `onnxruntime::Api::load` |
 //!
 //! Features only add. With several of them on, a constructor chooses.
 
-#[cfg(feature = "llama")]
+#[cfg(any(feature = "llama", feature = "onnxruntime"))]
 mod error;
-#[cfg(feature = "llama-load")]
+#[cfg(any(feature = "llama-load", feature = "onnxruntime"))]
 mod library;
 #[cfg(feature = "llama")]
 pub mod llama;
 #[cfg(feature = "onnxruntime")]
 pub mod onnxruntime;
 
-#[cfg(feature = "llama")]
+#[cfg(any(feature = "llama", feature = "onnxruntime"))]
 pub use error::{LoadError, Looked, Refusal};
-#[cfg(feature = "llama-load")]
-pub use library::{CACHE_VARIABLE, Installed, LIBRARY_VARIABLE, LoadOptions};
+#[cfg(any(feature = "llama-load", feature = "onnxruntime"))]
+pub use library::{CACHE_VARIABLE, Installed, LoadOptions};

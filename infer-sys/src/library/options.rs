@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use super::probe;
 
-/// Names the library to load, and no other is looked for. Ignored when the process runs with raised privileges.
-pub const LIBRARY_VARIABLE: &str = "INFER_LLAMA_LIBRARY";
-
 /// Names the cache folder. Ignored when the process runs with raised privileges.
 pub const CACHE_VARIABLE: &str = "INFER_CACHE";
 
-/// Where to look for a library with the door to llama.cpp.
+/// Where to look for a runtime's library.
 ///
 /// By default, in this order, the first that serves:
 ///
-/// 1. the file that [`LIBRARY_VARIABLE`] names;
-/// 2. the cache: `llama/<commit>/<variant>/` in the folder that [`CACHE_VARIABLE`] names, else in the user's cache folder. Its sha256 must be the
-///    one written beside it, and on Linux and Windows what is loaded is the very file that was hashed;
+/// 1. the file that the runtime's variable names: `INFER_LLAMA_LIBRARY`, `INFER_ONNXRUNTIME_LIBRARY`;
+/// 2. the cache: `llama/<commit>/<variant>/` or `onnxruntime/<version>/<variant>/` in the folder that [`CACHE_VARIABLE`] names, else in the user's cache
+///    folder. Its sha256 must be the one written beside it, and on Linux and Windows what is loaded is the very file that was hashed;
 /// 3. the folder of this program, then `../lib` beside that folder.
 ///
 /// A file given by path or by variable is the only one tried: it is what was asked for, or an error. Files of the last two kinds must belong
@@ -25,7 +22,7 @@ pub const CACHE_VARIABLE: &str = "INFER_CACHE";
 /// directory and the system's own search path are never used. When the process runs with raised privileges (set-user-id and the like), only a
 /// path or a cache given in code is used, since whoever started it may have set everything else.
 ///
-/// A library is *probed* before it is opened: a child process opens it, starts it and asks for its devices, so that one that aborts, crashes,
+/// A library is *probed* before it is opened: a child process opens it, starts it and asks for what it has, so that one that aborts, crashes,
 /// hangs or ends the process is refused with what happened, and nothing of it has run here. The child is a program that `infer setup` puts
 /// beside the library; the one of the variant "cpu" in the cache serves where there is none. It is held to the same rules: a hash beside it,
 /// or an owner that vouches for it. A file that has been opened by this process before is not probed again. By default a library is opened
@@ -52,7 +49,8 @@ impl LoadOptions {
         self
     }
 
-    /// Wants this variant ("cpu", "vulkan", …): picks the folder in the cache, and is compared with what the library says of itself.
+    /// Wants this variant ("cpu", "vulkan", …): picks the folder in the cache, and is compared with what the library says of itself, where it
+    /// does.
     /// Without it, the cache is searched for "cpu" and any variant serves.
     #[must_use]
     pub fn with_variant(mut self, variant: impl Into<String>) -> Self {

@@ -5,14 +5,6 @@ use std::path::{Path, PathBuf};
 use super::CACHE_VARIABLE;
 use crate::Refusal;
 
-/// What the library is called.
-#[cfg(windows)]
-pub(super) const FILE_NAME: &str = "infer_llama.dll";
-#[cfg(target_vendor = "apple")]
-pub(super) const FILE_NAME: &str = "libinfer_llama.dylib";
-#[cfg(not(any(windows, target_vendor = "apple")))]
-pub(super) const FILE_NAME: &str = "libinfer_llama.so";
-
 /// Whether somebody with fewer rights may have chosen the environment, the program's path and the working directory.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn privileged() -> bool {
@@ -47,11 +39,11 @@ pub(super) fn is_variant(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// The variants there are in the folder of one commit, by name.
-pub(super) fn variants(commit: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(commit).into_iter().flatten().flatten();
+/// The variants there are in the folder of one version, by name.
+pub(super) fn variants(folder: &Path, file_name: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().join(FILE_NAME).exists())
+        .filter(|entry| entry.path().join(file_name).exists())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| is_variant(name))
         .collect();
@@ -84,14 +76,12 @@ pub(super) fn cache_root() -> Result<PathBuf, Refusal> {
 }
 
 /// The places that belong to an installed program.
-pub(super) fn beside_program() -> Vec<(&'static str, PathBuf)> {
+pub(super) fn beside_program(file_names: &[&str]) -> Vec<(&'static str, PathBuf)> {
     let Ok(program) = std::env::current_exe() else { return Vec::new() };
     let Some(folder) = program.parent().filter(|folder| folder.is_absolute()) else { return Vec::new() };
-    let mut places = vec![("beside this program", folder.join(FILE_NAME))];
-    if let Some(prefix) = folder.parent() {
-        places.push(("in ../lib of this program", prefix.join("lib").join(FILE_NAME)));
-    }
-    places
+    let lib = folder.parent().map(|prefix| ("in ../lib of this program", prefix.join("lib")));
+    let places = [("beside this program", folder.to_owned())].into_iter().chain(lib);
+    places.flat_map(|(place, folder)| file_names.iter().map(move |name| (place, folder.join(name)))).collect()
 }
 
 /// Refuses a file that somebody other than this user and root can have put there: it, or the folder it is in.

@@ -1,7 +1,7 @@
 //! A library is tried in a child process first: one that aborts, hangs, crashes or ends the process does it there.
 //!
-//! The child is a small program that `infer setup` puts beside the library (`infer_probe.c`). It opens the library, starts it, asks for its
-//! devices, and says on stdout how far it came. What it says is believed only where it is bad news: the library is checked again when it
+//! The child is a small program that `infer setup` puts beside the library (`infer_probe.c`, `infer_onnx_probe.c`). It opens the library,
+//! starts it, and says on stdout how far it came and what it saw. What it says is believed only where it is bad news: the library is checked again when it
 //! is opened here.
 
 mod child;
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::Runtime;
 use crate::Refusal;
-use crate::llama::handshake;
 
 /// How long a probe may take by default: a driver that is started for the first time may compile for a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ impl Identity {
 
 /// Tries the library at `path` in a child, as the options say. `file` is the open file where its bytes were checked: then the child opens
 /// these, and none that took their place. `cache` is the folder with the probe of last resort.
-pub(super) fn library(
+pub(super) fn library<R: Runtime>(
     options: &Options,
     path: &Path,
     file: Option<&File>,
@@ -77,13 +77,13 @@ pub(super) fn library(
         return Ok(());
     }
     let unless_asked = |why: String| if options.wanted.is_some() { Err(Refusal::NoProbe(why)) } else { Ok(()) };
-    let program = match program::find(path, cache) {
+    let program = match program::find(R::PROBE, path, cache) {
         Ok(program) => program,
         Err(why) => return unless_asked(why),
     };
-    match child::run(&program, path, file, options.patience) {
+    match child::run(&program, path, file, options.patience, R::PROBE_ARGUMENTS) {
         Err(why) => unless_asked(why),
-        Ok(child) => verdict(&child),
+        Ok(child) => verdict::<R>(&child),
     }
 }
 
@@ -95,44 +95,50 @@ struct Child {
     said: String,
 }
 
-/// The name and version that the answer begins with.
-const GREETING: &str = "infer-llama-probe ";
+/// What the child saw: a word and what belongs to it, a line each.
+pub(crate) struct Facts<'a>(Vec<(&'a str, &'a str)>);
 
-fn verdict(child: &Child) -> Result<(), Refusal> {
+impl<'a> Facts<'a> {
+    /// What belongs to the first of these words, if it was said.
+    pub(crate) fn find(&self, word: &str) -> Option<&'a str> {
+        self.0.iter().find(|(said, _)| *said == word).map(|(_, text)| *text)
+    }
+}
+
+fn verdict<R: Runtime>(child: &Child) -> Result<(), Refusal> {
     let refused = |outcome: String| Err(Refusal::Probe { outcome, said: child.said.clone() });
     let mut lines = child.answer.lines();
     let whole = child.answer.lines().last() == Some("done");
     if let Some(ended) = &child.ended {
         return refused(ended.clone());
     }
-    if !lines.next().is_some_and(|line| line.starts_with(GREETING)) || !whole {
+    // An answer begins with the program's name, and the version of what it knows.
+    let greets = |line: &str| line.split_once(' ').is_some_and(|(name, _)| name == R::PROBE);
+    if !lines.next().is_some_and(greets) || !whole {
         return refused("ended the process".to_owned());
     }
-    let mut seen = [None; 2];
-    for line in lines {
-        match line.split_once(' ') {
-            Some(("unloadable", why)) => return Err(Refusal::NotALibrary(why.to_owned())),
-            Some(("symbol", why)) => return Err(Refusal::NoSymbol(why.to_owned())),
-            Some(("failed", why)) => return refused(format!("did not start: {why}")),
-            Some(("version", number)) => seen[0] = number.parse().ok(),
-            Some(("size", number)) => seen[1] = number.parse().ok(),
-            _ => {}
-        }
+    let facts = Facts(lines.filter_map(|line| line.split_once(' ')).collect());
+    if let Some(why) = facts.find("unloadable") {
+        return Err(Refusal::NotALibrary(why.to_owned()));
     }
-    match seen {
-        [Some(version), Some(size)] => handshake::shape(version, size),
-        _ => Err(Refusal::NoTable),
+    if let Some(why) = facts.find("symbol") {
+        return Err(Refusal::NoSymbol(why.to_owned()));
     }
+    if let Some(why) = facts.find("failed") {
+        return refused(format!("did not start: {why}"));
+    }
+    R::judge(&facts)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "llama-load"))]
 mod tests {
     use super::*;
+    use crate::llama::Api;
     use crate::llama::bindings::{INFER_LLAMA_DOOR_VERSION, infer_llama_table};
 
     fn after(answer: &str) -> Result<(), String> {
-        let child = Child { ended: None, answer: format!("{GREETING}1\n{answer}"), said: "words".into() };
-        verdict(&child).map_err(|refusal| refusal.to_string())
+        let child = Child { ended: None, answer: format!("infer-llama-probe 1\n{answer}"), said: "words".into() };
+        verdict::<Api>(&child).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -154,9 +160,9 @@ mod tests {
             assert!(text.contains(words), "{answer:?}: {text}");
         }
         let stranger = Child { ended: None, answer: good, said: String::new() };
-        assert!(verdict(&stranger).is_err(), "it does not greet");
+        assert!(verdict::<Api>(&stranger).is_err(), "it does not greet");
         let crashed = Child { ended: Some("crashed".into()), answer: String::new(), said: "last words".into() };
-        let text = verdict(&crashed).unwrap_err().to_string();
+        let text = verdict::<Api>(&crashed).unwrap_err().to_string();
         assert!(text.contains("crashed") && text.contains("last words"), "{text}");
     }
 }

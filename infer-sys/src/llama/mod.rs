@@ -27,6 +27,8 @@ pub mod bindings;
 mod calls;
 pub mod fake;
 pub(crate) mod handshake;
+#[cfg(feature = "llama-load")]
+mod loading;
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
@@ -34,6 +36,8 @@ use std::fmt;
 use bindings::{infer_llama_field, infer_llama_table};
 
 use crate::{LoadError, Looked};
+#[cfg(feature = "llama-load")]
+pub use loading::LIBRARY_VARIABLE;
 
 /// The commit of llama.cpp that the bindings are made for. A door made from another one is refused.
 pub const COMMIT: &str = env!("INFER_LLAMA_COMMIT");
@@ -90,7 +94,7 @@ impl Api {
     /// whatever their variant.
     #[cfg(feature = "llama-load")]
     #[must_use]
-    pub fn installed(options: &crate::LoadOptions) -> Vec<crate::Installed> {
+    pub fn installed(options: &crate::LoadOptions) -> Vec<crate::Installed<Self>> {
         crate::library::installed(options)
     }
 

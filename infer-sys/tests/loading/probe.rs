@@ -208,7 +208,7 @@ pub(crate) fn probe() {
             "refused".to_owned()
         }
     };
-    let found = |one: &Installed| match one.door() {
+    let found = |one: &Installed<Api>| match one.door() {
         Ok(api) => format!("{} has {}", one.place(), api.variant()),
         Err(refusal) => {
             let remedy = one.remedy().map_or(String::new(), |remedy| format!("; {remedy}"));

@@ -22,7 +22,13 @@ const POLL: Duration = Duration::from_millis(2);
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// Runs the program on a library. An error says why it could not be run, which is no news of the library.
-pub(super) fn run(program: &Program, path: &Path, file: Option<&File>, patience: Duration) -> Result<Child, String> {
+pub(super) fn run(
+    program: &Program,
+    path: &Path,
+    file: Option<&File>,
+    patience: Duration,
+    arguments: &[&str],
+) -> Result<Child, String> {
     let cannot = |error: std::io::Error| format!("{}: {error}", program.path.display());
     let mut command = Command::new(program.command());
     // A little later than we, who can say why.
@@ -32,7 +38,7 @@ pub(super) fn run(program: &Program, path: &Path, file: Option<&File>, patience:
         Some(file) => command.arg("/proc/self/fd/0").stdin(file.try_clone().map_err(cannot)?),
         None => command.arg(path).stdin(Stdio::null()),
     };
-    command.arg(seconds.to_string()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg(seconds.to_string()).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
     if places::privileged() {
         // Whoever started this process chose its environment.
         command.env_clear();

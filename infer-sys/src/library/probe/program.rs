@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 use super::super::{places, verified};
 use crate::Refusal;
 
-/// Its name, in every folder.
-const NAME: &str = "infer-llama-probe";
-
 /// A program that may be run.
 pub(super) struct Program {
     /// Its path, for messages and for its own eyes.
@@ -28,14 +25,14 @@ impl Program {
     }
 }
 
-/// The program beside `library`, else the one of the folder `cache`; or why there is none.
+/// The program called `name` beside `library`, else the one of the folder `cache`; or why there is none.
 ///
 /// One with a hash beside it must have that hash. One without must be nobody else's to write, and so must its folder: the rule for libraries
 /// beside a program, whoever named this library.
-pub(super) fn find(library: &Path, cache: Option<&Path>) -> Result<Program, String> {
+pub(super) fn find(name: &str, library: &Path, cache: Option<&Path>) -> Result<Program, String> {
     let mut why = Vec::new();
     for folder in library.parent().into_iter().chain(cache) {
-        let path = folder.join(NAME);
+        let path = folder.join(name);
         match open(&path) {
             Ok(file) => return Ok(Program { path, file }),
             Err(refusal) => why.push(format!("{}: {refusal}", path.display())),
