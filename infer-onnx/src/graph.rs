@@ -285,7 +285,7 @@ impl Graph {
 }
 
 /// The same error with the model's name. What ONNX Runtime refuses in a model that it was given is the model's fault.
-fn about(name: &str, cause: Error) -> Error {
+pub(crate) fn about(name: &str, cause: Error) -> Error {
     let kind = match cause.kind() {
         ErrorKind::Runtime | ErrorKind::InvalidInput => ErrorKind::InvalidModel,
         kind => kind,

@@ -1,17 +1,25 @@
 //! ONNX Runtime behind infer's [`Session`](infer_core::Session), and graphs with named tensors.
 #![deny(unsafe_code)]
 
+mod decoder;
 mod environment;
 mod error;
+mod fingerprint;
+mod forward;
+mod genai;
 mod graph;
 pub mod header;
+mod kv;
 mod onnx;
+mod optimum;
 #[allow(unsafe_code, reason = "owners of ONNX Runtime's objects; each block says why it holds")]
 mod raw;
+mod session;
 mod tensor;
 
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
 pub use onnx::Onnx;
+pub use session::Session;
 pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,
     ValueType, ValueView,

@@ -9,7 +9,9 @@
 
 mod api;
 mod binding;
+mod cache;
 mod cast;
+mod frozen;
 mod run_options;
 mod session;
 mod type_info;
@@ -17,7 +19,9 @@ mod value;
 
 pub(crate) use api::Api;
 pub(crate) use binding::Binding;
+pub(crate) use cache::Cache;
 pub(crate) use cast::{as_bytes, as_bytes_mut, as_elements, as_elements_mut};
+pub(crate) use frozen::Frozen;
 pub(crate) use run_options::{RunOptions, Stop};
 pub(crate) use session::{Prepacked, Session};
 pub(crate) use value::{Borrowed, Contents, Value};

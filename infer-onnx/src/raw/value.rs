@@ -132,6 +132,17 @@ impl Value {
         Ok(Borrowed(value, PhantomData))
     }
 
+    /// A tensor over memory that may be read and written as another value, too: as past and as present of a graph.
+    ///
+    /// # Safety
+    /// The memory is initialised and valid for reads and writes for as long as the value lives. Nothing else reads or writes it while a run has the
+    /// value, and nobody borrows the bytes of the value while anything else writes it.
+    pub(super) unsafe fn over_memory(dtype: DType, shape: &[i64], memory: NonNull<[u8]>) -> Result<Self> {
+        let mut value = Self::over(dtype, shape, memory.cast().as_ptr(), memory.len())?;
+        value.ours = true;
+        Ok(value)
+    }
+
     /// Over memory that the caller of this keeps valid for as long as the value lives. Nothing is read or written here.
     fn over(dtype: DType, shape: &[i64], data: *mut u8, len: usize) -> Result<Self> {
         let api = Api::loaded()?;

@@ -1,0 +1,164 @@
+//! One forward pass: its runs, what is drawn from them; or nothing of it.
+
+use super::{Session, plan, row::Logits};
+use crate::forward::Call;
+use infer_core::{Batch, Entry, Error, ErrorKind, Result, Token, Want};
+use std::ops::Range;
+
+/// What a pass works in, kept for its memory.
+#[derive(Default)]
+pub(super) struct Work {
+    /// The slots that get one token, with their entries, by slot.
+    single: Vec<(u32, usize)>,
+    slots: Vec<u32>,
+    runs: Vec<Range<u32>>,
+    tokens: Vec<Token>,
+    past: Vec<usize>,
+    /// The logits of runs of which a row is wanted.
+    logits: Vec<Logits>,
+    /// Entry → its row, and which of `logits` it is in.
+    places: Vec<Option<(usize, usize)>>,
+}
+
+impl Session {
+    /// All of [`infer_core::Session::decode`].
+    pub(super) fn run_pass(&mut self, batch: &Batch) -> Result<()> {
+        self.begin();
+        self.slots.check(batch, &self.limits, &self.capabilities)?;
+        self.check_sampling(batch)?;
+        let mut work = std::mem::take(&mut self.work);
+        let outcome = self.compute(batch, &mut work).and_then(|()| self.draw_all(batch, &work));
+        work.logits.clear();
+        self.work = work;
+        if let Err(error) = outcome {
+            self.take_back(batch);
+            return Err(error);
+        }
+        self.forward.kv.commit();
+        for entry in batch.entries() {
+            self.seat(entry.slot()).tokens.extend_from_slice(batch.tokens(entry));
+        }
+        self.slots.commit(batch);
+        Ok(())
+    }
+
+    fn check_sampling(&self, batch: &Batch) -> Result<()> {
+        let undrawable =
+            |entry: &Entry| entry.want() == Want::Token && self.seats[entry.slot() as usize].sampler.is_none();
+        match batch.entries().iter().position(undrawable) {
+            Some(index) => Err(Error::invalid_input(format!(
+                "entry {index} of the batch wants a token, and no sampling was set for its sequence"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn compute(&mut self, batch: &Batch, work: &mut Work) -> Result<()> {
+        work.logits.clear();
+        work.places.clear();
+        work.places.resize(batch.len(), None);
+        // First of all: a row that is bridged has its token written behind what it held before this pass.
+        self.compute_single(batch, work)?;
+        for (index, entry) in batch.entries().iter().enumerate() {
+            if entry.want() != Want::Score && entry.range().len() > 1 {
+                let slot = entry.slot();
+                let call = Call { slots: slot..slot + 1, past: &[entry.start()], tokens: batch.tokens(entry) };
+                let logits = self.forward.run(&call)?;
+                if wants_row(entry) {
+                    work.places[index] = Some((work.logits.len(), logits.rows() - 1));
+                    work.logits.push(logits);
+                }
+            }
+        }
+        for entry in batch.entries() {
+            if entry.want() == Want::Score {
+                self.score(entry, batch.tokens(entry))?;
+            }
+            self.results.end_scores();
+        }
+        Ok(())
+    }
+
+    /// Computes the entries of one token, those that lie side by side together.
+    fn compute_single(&mut self, batch: &Batch, work: &mut Work) -> Result<()> {
+        let Work { single, slots, runs, tokens, past, logits, places } = work;
+        let entries = batch.entries().iter().enumerate();
+        let one = entries.filter(|(_, entry)| entry.want() != Want::Score && entry.range().len() == 1);
+        single.clear();
+        single.extend(one.map(|(index, entry)| (entry.slot(), index)));
+        single.sort_unstable();
+        slots.clear();
+        slots.extend(single.iter().map(|&(slot, _)| slot));
+        if self.forward.kv.batches() {
+            // A row that is full has no place for a token in vain.
+            plan::runs(slots, |slot| self.slots.len(slot) < self.limits.context, runs);
+        } else {
+            runs.clear();
+            runs.extend(slots.iter().map(|&slot| slot..slot + 1));
+        }
+        let mut rest = &single[..];
+        for run in runs.iter() {
+            let (these, others) = rest.split_at(rest.partition_point(|&(slot, _)| slot < run.end));
+            rest = others;
+            tokens.clear();
+            // A row that is bridged gets any token.
+            tokens.resize(run.len(), Token(0));
+            for &(slot, index) in these {
+                tokens[(slot - run.start) as usize] = batch.tokens(&batch.entries()[index])[0];
+            }
+            past.clear();
+            past.extend(run.clone().map(|slot| self.slots.len(slot)));
+            let found = self.forward.run(&Call { slots: run.clone(), past, tokens })?;
+            let wanted = these.iter().filter(|&&(_, index)| wants_row(&batch.entries()[index]));
+            let mut any = false;
+            for &(slot, index) in wanted {
+                places[index] = Some((logits.len(), (slot - run.start) as usize));
+                any = true;
+            }
+            if any {
+                logits.push(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Feeds the samplers, and draws the tokens that are wanted.
+    fn draw_all(&mut self, batch: &Batch, work: &Work) -> Result<()> {
+        for (entry, place) in batch.entries().iter().zip(&work.places) {
+            let sampler = &mut self.seats[entry.slot() as usize].sampler;
+            if let Some(sampler) = sampler {
+                sampler.accept(entry.start(), batch.tokens(entry));
+            }
+            let row = place.map(|(run, row)| work.logits[run].row(row)).transpose()?;
+            if let (Some(row), Some(sampler)) = (row, sampler) {
+                match row.sample(sampler, entry.start() + entry.range().len(), &mut self.results.sampled) {
+                    // That of one entry, and no reason to take the others' pass back.
+                    Err(error) if error.kind() == ErrorKind::InvalidConstraint => self.results.fail_entry(error),
+                    drawn => drawn?,
+                }
+                row.top(sampler, &mut self.results.top)?;
+            }
+            let shown = row.filter(|_| entry.want() == Want::Logits);
+            if let Some(row) = shown {
+                row.append_to(&mut self.results.logits);
+            }
+            self.results.end_entry(shown.is_some());
+        }
+        Ok(())
+    }
+
+    /// After a pass that failed: everything is as it was before. What was written behind a sequence's end does not count.
+    fn take_back(&mut self, batch: &Batch) {
+        self.results.clear();
+        self.forward.kv.discard();
+        for entry in batch.entries() {
+            if let Some(sampler) = &mut self.seat(entry.slot()).sampler {
+                sampler.truncate(entry.start());
+            }
+        }
+    }
+}
+
+fn wants_row(entry: &Entry) -> bool {
+    matches!(entry.want(), Want::Token | Want::Logits)
+}
