@@ -1,6 +1,7 @@
 //! Models and vocabularies for tests, examples and the demo, by name.
 //!
-//! They are found, never fetched: `cargo xtask setup` brings them. The [tiny] ones come from nowhere, and are made.
+//! They are found, never fetched: `cargo xtask setup` brings them, and makes those that are [made] of others. The [tiny] ones come from
+//! nowhere, and are made where they are not there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,37 +9,53 @@ use std::path::{Path, PathBuf};
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::error::{At, Error, Result};
+use crate::made;
 use crate::pins::Pin;
 use crate::tiny;
 
 /// Every fixture that is fetched and is, or becomes, a model file, by its pin's name.
-pub const MODELS: &[&str] = &["smollm2", "minilm"];
+pub const MODELS: &[&str] = &["smollm2", "minilm", "magika"];
 
 /// The file that is made of what `minilm` brings.
 pub const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
-/// The file of the model called `name` in the cache: `smollm2` is SmolLM2-135M-Instruct, Q4_1, and `minilm` all-MiniLM-L6-v2,
-/// F32; those in [`tiny::ALL`] are made when they are not there.
+/// The model called `name` in the cache, a file or a folder: `smollm2` is SmolLM2-135M-Instruct, Q4_1, and `minilm` all-MiniLM-L6-v2,
+/// F32, each a GGUF file; `magika` is a folder with `model.onnx`, which tells file types apart, and its `config.min.json`. Those of
+/// [`made::ALL`] are made of these. Those of [`tiny::ALL`] are made when they are not there.
 ///
 /// # Errors
 /// There is no such model, it is not in the cache yet, or a tiny one cannot be made.
 pub fn model(name: &str) -> Result<PathBuf> {
-    let cache = Cache::from_env(&Env::from_process());
+    model_in(&Env::from_process(), name)
+}
+
+/// [`model`], in another environment than this process's.
+pub(crate) fn model_in(env: &Env, name: &str) -> Result<PathBuf> {
+    let cache = Cache::from_env(env);
     if let Some(tiny) = tiny::named(name) {
         return tiny.file(&cache?);
+    }
+    if let Some(made) = made::named(name) {
+        return there(made.path(&cache?)?, name, "model");
     }
     if !MODELS.contains(&name) {
         return Err(Error::new(format!("there is no model called \"{name}\"; there are: {}", names().join(", "))));
     }
     let pin = Pin::named(name)?;
-    let file = if name == "minilm" { MINILM } else { pin.parts.first().map_or("", String::as_str) };
-    present(folder(&cache?, &pin).join(file), name)
+    let folder = folder(&cache?, &pin);
+    let path = match (name, pin.parts.first()) {
+        ("minilm", _) => folder.join(MINILM),
+        ("smollm2", Some(file)) => folder.join(file),
+        _ => folder,
+    };
+    present(path, name)
 }
 
 /// Every name that [`model`] takes.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    MODELS.iter().copied().chain(tiny::ALL.iter().map(|tiny| tiny.name)).collect()
+    let made = made::ALL.iter().map(|made| made.name);
+    MODELS.iter().copied().chain(made).chain(tiny::ALL.iter().map(|tiny| tiny.name)).collect()
 }
 
 /// The folder with llama.cpp's tokenizer vectors, `ggml-vocab-*.gguf` with `.inp` and `.out`.
@@ -66,11 +83,16 @@ pub fn folder(cache: &Cache, pin: &Pin) -> PathBuf {
 }
 
 fn present(path: PathBuf, name: &str) -> Result<PathBuf> {
+    there(path, name, "setup --only")
+}
+
+/// `command` is the one of `cargo xtask` that brings it.
+fn there(path: PathBuf, name: &str, command: &str) -> Result<PathBuf> {
     if path.exists() {
         return Ok(path);
     }
     Err(Error::new(format!("{name} is not in the cache: {} is not there", path.display()))
-        .with_help(format!("cargo xtask setup --only {name}")))
+        .with_help(format!("cargo xtask {command} {name}")))
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {

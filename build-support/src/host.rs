@@ -50,33 +50,36 @@ impl Host {
         log: &Path,
         progress: &mut dyn Progress,
     ) -> Result<()> {
-        let folder = log.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).at("create", folder)?;
-        let mut out = File::create(log).at("create", log)?;
-        let errors = out.try_clone().at("open", log)?;
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .env(env::STEP, step)
             .envs(settings.iter().copied())
             // How cargo compiles the caller must not change how native code is compiled.
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env_remove("RUSTFLAGS")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(errors)
-            .spawn()
-            .at("start", &self.program)?;
-        if let Some(lines) = child.stdout.take() {
-            for line in BufReader::new(lines).split(b'\n') {
-                let line = line.at("read the output of", &self.program)?;
-                out.write_all(&line).and_then(|()| out.write_all(b"\n")).at("write", log)?;
-                if let Some((done, total)) = step_of(&String::from_utf8_lossy(&line)) {
-                    progress.advance(done, total);
-                }
+            .env_remove("RUSTFLAGS");
+        watch(command, log, "a native build", progress)
+    }
+}
+
+/// Runs `command`, which is `what`; all it says goes to `log`, and its progress to `progress`.
+pub(crate) fn watch(mut command: Command, log: &Path, what: &str, progress: &mut dyn Progress) -> Result<()> {
+    let program = PathBuf::from(command.get_program());
+    let folder = log.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).at("create", folder)?;
+    let mut out = File::create(log).at("create", log)?;
+    let errors = out.try_clone().at("open", log)?;
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors).spawn().at("start", &program)?;
+    if let Some(lines) = child.stdout.take() {
+        for line in BufReader::new(lines).split(b'\n') {
+            let line = line.at("read the output of", &program)?;
+            out.write_all(&line).and_then(|()| out.write_all(b"\n")).at("write", log)?;
+            if let Some((done, total)) = step_of(&String::from_utf8_lossy(&line)) {
+                progress.advance(done, total);
             }
         }
-        let status = child.wait().at("wait for", &self.program)?;
-        if status.success() { Ok(()) } else { Err(failure(log, &status.to_string())) }
     }
+    let status = child.wait().at("wait for", &program)?;
+    if status.success() { Ok(()) } else { Err(failure(log, what, &status.to_string())) }
 }
 
 /// Ninja's `[12/340] …` and make's `[ 12%] …`.
@@ -88,11 +91,11 @@ fn step_of(line: &str) -> Option<(u64, u64)> {
     }
 }
 
-fn failure(log: &Path, status: &str) -> Error {
+fn failure(log: &Path, what: &str, status: &str) -> Error {
     let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n    ");
-    Error::new(format!("a native build ended with {status}; the end of its log:\n    {tail}"))
+    Error::new(format!("{what} ended with {status}; the end of its log:\n    {tail}"))
         .with_help(format!("the whole log is {}", log.display()))
 }
 
@@ -114,8 +117,9 @@ mod tests {
         let log = std::env::temp_dir().join(format!("infer-log-{}", std::process::id()));
         let text: String = (0..100).map(|i| format!("line {i}\n")).collect();
         fs::write(&log, text).unwrap();
-        let error = failure(&log, "exit status: 1").to_string();
+        let error = failure(&log, "a native build", "exit status: 1").to_string();
         fs::remove_file(&log).unwrap();
+        assert!(error.starts_with("a native build ended with exit status: 1"), "{error}");
         assert!(error.contains("line 99") && error.contains("line 80") && !error.contains("line 79"), "{error}");
         assert!(error.contains(&log.display().to_string()), "{error}");
     }

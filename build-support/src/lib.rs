@@ -35,6 +35,7 @@ pub mod fixtures;
 pub mod gguf;
 mod host;
 pub mod llama;
+pub mod made;
 pub mod onnxruntime;
 pub mod pins;
 pub mod programs;

@@ -227,9 +227,18 @@ mod tests {
 
     #[test]
     fn the_table_is_well_formed_and_holds_what_the_code_asks_for() {
-        for name in
-            ["llama", "vocabularies", "templates", "smollm2", "minilm", "onnxruntime", "cmake", "ninja", "libclang"]
-        {
+        for name in [
+            "llama",
+            "vocabularies",
+            "templates",
+            "smollm2",
+            "minilm",
+            "magika",
+            "onnxruntime",
+            "cmake",
+            "ninja",
+            "libclang",
+        ] {
             let pin = Pin::named(name).unwrap();
             assert!(!pin.parts.is_empty(), "{name}");
             pin.file_for("linux", "x86_64").unwrap();

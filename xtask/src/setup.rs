@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use build_support::cache::Installed;
 use build_support::choose::Variant;
 use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, LLAMA_VARIANT, NAMES};
 use build_support::{Host, setup};
@@ -34,6 +33,10 @@ pub(crate) enum Thing {
     Smollm2,
     /// all-MiniLM-L6-v2, converted to GGUF: the encoder of the tests.
     Minilm,
+    /// A network that tells file types apart: a graph as it is published.
+    Magika,
+    /// What ONNX Runtime reads, and llama.cpp beside it: made of SmolLM2, MiniLM and the tiny models.
+    OnnxModels,
     /// ONNX Runtime's library.
     Onnx,
     /// The Python packages that make fixtures and are compared with.
@@ -56,6 +59,8 @@ pub(crate) const ALL: &[Thing] = &[
     Thing::Templates,
     Thing::Onnx,
     Thing::Python,
+    Thing::Magika,
+    Thing::OnnxModels,
     Thing::Source,
     Thing::Llama,
 ];
@@ -88,18 +93,19 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
             eprintln!("llama.cpp is left alone: {LLAMA_PREFIX} or {LLAMA_SYSTEM} names a library");
             continue;
         }
-        let Installed { fresh: made, .. } = match thing {
-            Thing::Llama => setup::llama(host, env, &mut terminal)?,
-            Thing::Onnx => setup::onnxruntime(env, &mut terminal)?,
-            Thing::Python => setup::python(env, &mut terminal)?,
-            Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?,
-            Thing::Minilm => model::bring("minilm", env, &mut terminal)?,
-            Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?,
-            Thing::Templates => setup::fixture("templates", env, &mut terminal)?,
-            Thing::Source => setup::source(env, &mut terminal)?,
-            Thing::Libclang => setup::tool("libclang", env, &mut terminal)?,
+        fresh |= match thing {
+            Thing::Llama => setup::llama(host, env, &mut terminal)?.fresh,
+            Thing::Onnx => setup::onnxruntime(env, &mut terminal)?.fresh,
+            Thing::Python => setup::python(env, &mut terminal)?.fresh,
+            Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?.fresh,
+            Thing::Minilm => model::bring("minilm", env, &mut terminal)?.fresh,
+            Thing::Magika => model::bring("magika", env, &mut terminal)?.fresh,
+            Thing::OnnxModels => model::bring_made(env, &mut terminal)?,
+            Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?.fresh,
+            Thing::Templates => setup::fixture("templates", env, &mut terminal)?.fresh,
+            Thing::Source => setup::source(env, &mut terminal)?.fresh,
+            Thing::Libclang => setup::tool("libclang", env, &mut terminal)?.fresh,
         };
-        fresh |= made;
     }
     Ok(fresh)
 }

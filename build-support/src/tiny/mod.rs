@@ -31,7 +31,7 @@ pub struct Tiny {
     pub name: &'static str,
     /// What it is there for, in a line.
     pub about: &'static str,
-    sha256: &'static str,
+    pub(crate) sha256: &'static str,
     make: fn() -> Gguf,
 }
 
