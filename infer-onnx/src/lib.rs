@@ -16,6 +16,7 @@ mod optimum;
 mod raw;
 mod session;
 mod tensor;
+mod tokenizer;
 
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
 pub use onnx::Onnx;
@@ -24,3 +25,4 @@ pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,
     ValueType, ValueView,
 };
+pub use tokenizer::Tokenizer;
