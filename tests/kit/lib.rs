@@ -6,6 +6,7 @@
 //! - [`peer`]: the same in C, over the same object;
 //! - [`prompts`]: what is decoded;
 //! - [`samplers`]: what llama.cpp's own samplers leave of a row of logits;
+//! - [`script`]: what Python packages make of the same input;
 //! - [`trace`]: what a session computed, and when two runs agree;
 //! - [`heap`] and [`heap_so_far`]: what a piece of code asks the allocator for.
 #![deny(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod prompts;
 #[allow(unsafe_code, reason = "a global allocator that counts, and llama.cpp's own detokeniser to compare with")]
 mod raw;
 pub mod samplers;
+pub mod script;
 pub mod trace;
 
 pub use raw::{

@@ -1,0 +1,83 @@
+//! The scripts of `benches/peers`: what Python packages make of the same input.
+
+use crate::peer::text;
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    thread,
+};
+
+/// Runs a script to its end, with `input` on stdin. What it prints.
+///
+/// # Errors
+/// The pinned Python packages are not in the cache, or the script fails: with what it said.
+pub fn run<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>, input: &str) -> Result<String, String> {
+    let mut command = command(name)?;
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+    let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_owned());
+    let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().map_err(text)?;
+    let written = writer.join().expect("the writer does not panic");
+    if !output.status.success() {
+        return Err(format!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    written.map_err(text)?;
+    String::from_utf8(output.stdout).map_err(text)
+}
+
+/// A script that answers each line with a line until this is dropped.
+#[derive(Debug)]
+pub struct Script {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    name: String,
+}
+
+impl Script {
+    /// Starts it. What it says besides goes where this process's own messages go.
+    ///
+    /// # Errors
+    /// The pinned Python packages are not in the cache, or Python cannot be started.
+    pub fn start<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>) -> Result<Self, String> {
+        let mut command = command(name)?;
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        Ok(Self { child, input, output, name: name.to_owned() })
+    }
+
+    /// Its answer to a line.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn ask(&mut self, line: &str) -> Result<String, String> {
+        let input = self.input.as_mut().expect("it is taken when this is dropped");
+        writeln!(input, "{line}").and_then(|()| input.flush()).map_err(|error| format!("{}: {error}", self.name))?;
+        let mut answer = String::new();
+        match self.output.read_line(&mut answer).map_err(text)? {
+            0 => Err(format!("{} has ended: see above", self.name)),
+            _ => Ok(answer),
+        }
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        // At the end of its input it ends by itself.
+        self.input = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Python with the pinned packages and nothing else, and a script to run.
+fn command(name: &str) -> Result<Command, String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers").join(name);
+    let mut command = build_support::python::command().map_err(text)?;
+    command.arg(script);
+    Ok(command)
+}
