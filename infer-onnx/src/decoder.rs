@@ -15,7 +15,7 @@ mod ports;
 
 pub(crate) use ports::{Ports, Whole};
 
-use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, raw};
+use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, providers, raw};
 use infer_core::{Result, state::Fingerprint};
 use std::{
     fmt,
@@ -54,9 +54,12 @@ impl Decoder {
         let threads = options.threads.unwrap_or_else(available_threads);
         let (onnx, path) = (onnx.clone(), config.graph.clone());
         let load = move |threads| {
-            let builder = options.clone().with_threads(threads).session(&onnx)?;
-            raw::Session::from_file(onnx.environment(), &builder, None, &path)
-                .map_err(|failure| about(&path.display().to_string(), failure))
+            let options = options.clone().with_threads(threads);
+            let loaded = providers::load(&onnx, &options, |builder| {
+                raw::Session::from_file(onnx.environment(), builder, None, &path)
+                    .map_err(|failure| about(&path.display().to_string(), failure))
+            });
+            loaded.map(|(session, _)| session)
         };
         let session = load(threads)?;
         let ports = Ports::new(&config, session.inputs(), session.outputs())?;

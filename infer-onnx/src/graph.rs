@@ -13,10 +13,10 @@ pub use options::{GraphOptions, Optimization};
 pub use outputs::Outputs;
 
 use crate::{
-    Input, Onnx, Port, Value,
+    Input, Onnx, Port, ProviderUse, Value,
     error::{error, invalid_input},
     header::{self, Header},
-    raw,
+    providers, raw,
 };
 use deadline::Watch;
 use infer_core::{Error, ErrorKind, Interrupt, Result};
@@ -54,7 +54,9 @@ pub struct Graph {
     options: raw::RunOptions,
     watch: Option<Watch>,
     ports: Arc<Ports>,
+    providers: Vec<ProviderUse>,
     header: Header,
+    tag: String,
     onnx: Onnx,
 }
 
@@ -67,15 +69,27 @@ impl Graph {
     /// [not in its folder](Header::check_files); [`Unsupported`](ErrorKind::Unsupported) for operators that ONNX Runtime does not have, and for
     /// models in ORT's own format; [`InvalidInput`](ErrorKind::InvalidInput) for options that cannot be.
     pub fn open(onnx: &Onnx, path: impl AsRef<Path>, options: &GraphOptions) -> Result<Self> {
-        let path = path.as_ref();
+        Self::open_sharing(onnx, path.as_ref(), options, None)
+    }
+
+    /// The same, with weights that other sessions have too.
+    pub(crate) fn open_sharing(
+        onnx: &Onnx,
+        path: &Path,
+        options: &GraphOptions,
+        weights: Option<&Arc<raw::SharedWeights>>,
+    ) -> Result<Self> {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("ort")) {
             return Err(ort_format(&name));
         }
         let header = header::open(path)?;
         header.check_files(path)?;
-        let session = raw::Session::from_file(onnx.environment(), &options.session(onnx)?, None, path);
-        Self::new(onnx, session.map_err(|error| about(&name, error))?, header, &name)
+        let loaded = providers::load(onnx, options, |builder| {
+            let session = raw::Session::from_file(onnx.environment(), builder, weights.cloned(), path);
+            session.map_err(|error| about(&name, error))
+        })?;
+        Self::new(onnx, loaded, header, &name)
     }
 
     /// Loads a model that is in memory. It cannot have weights in files, since it has no folder.
@@ -83,6 +97,16 @@ impl Graph {
     /// # Errors
     /// As of [`open`](Self::open); [`InvalidModel`](ErrorKind::InvalidModel) also when the model names files.
     pub fn from_bytes(onnx: &Onnx, model: &[u8], options: &GraphOptions) -> Result<Self> {
+        Self::from_bytes_sharing(onnx, model, options, None)
+    }
+
+    /// The same, with weights that other sessions have too.
+    pub(crate) fn from_bytes_sharing(
+        onnx: &Onnx,
+        model: &[u8],
+        options: &GraphOptions,
+        weights: Option<&Arc<raw::SharedWeights>>,
+    ) -> Result<Self> {
         let name = "the model in memory";
         if model.get(4..8) == Some(b"ORTM") {
             return Err(ort_format(name));
@@ -96,15 +120,20 @@ impl Graph {
             );
             return Err(error(ErrorKind::InvalidModel, message));
         }
-        let session = raw::Session::from_bytes(onnx.environment(), &options.session(onnx)?, None, model);
-        Self::new(onnx, session.map_err(|error| about(name, error))?, header, name)
+        let loaded = providers::load(onnx, options, |builder| {
+            let session = raw::Session::from_bytes(onnx.environment(), builder, weights.cloned(), model);
+            session.map_err(|error| about(name, error))
+        })?;
+        Self::new(onnx, loaded, header, name)
     }
 
-    fn new(onnx: &Onnx, session: raw::Session, header: Header, name: &str) -> Result<Self> {
-        let tag = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy());
+    fn new(onnx: &Onnx, loaded: (raw::Session, Vec<ProviderUse>), header: Header, name: &str) -> Result<Self> {
+        let (session, providers) = loaded;
+        let tag = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy().into_owned());
         let ports = Arc::new(Ports::new(session.inputs().to_vec(), session.outputs().to_vec()));
         let options = raw::RunOptions::new(&tag)?;
-        Ok(Self { outputs: Vec::new(), session, options, watch: None, ports, header, onnx: onnx.clone() })
+        let onnx = onnx.clone();
+        Ok(Self { outputs: Vec::new(), session, options, watch: None, ports, providers, header, tag, onnx })
     }
 
     /// What it takes: its inputs in the graph's order, then those of its weights that a run may replace, which are
@@ -118,6 +147,33 @@ impl Graph {
     #[must_use]
     pub fn declared_outputs(&self) -> &[Port] {
         &self.ports.outputs
+    }
+
+    /// What runs it: each execution provider that was asked for, in that order, then those that got nodes without being asked, with the
+    /// number of nodes that the runtime gave it, or the reason why it is not used.
+    ///
+    /// The runtime counts when it has divided the graph, before nodes of one provider are put together or copies between two are added.
+    /// Within a provider nodes may still be computed in different places (Core ML, for one, chooses between CPU, GPU and neural engine
+    /// itself), of which the runtime knows nothing.
+    ///
+    /// ```no_run
+    /// # use infer_onnx::{Graph, GraphOptions, Onnx, Provider};
+    /// # fn main() -> infer_core::Result<()> {
+    /// # let onnx: Onnx = unimplemented!();
+    /// let options = GraphOptions::new().with_provider(Provider::cuda()).with_fallback(true);
+    /// let graph = Graph::open(&onnx, "model.onnx", &options)?;
+    /// for provider in graph.providers() {
+    ///     match provider.refusal() {
+    ///         None => println!("{}: {} nodes", provider.name(), provider.nodes()),
+    ///         Some(why) => println!("{} is not used: {why}", provider.name()),
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn providers(&self) -> &[ProviderUse] {
+        &self.providers
     }
 
     /// What the model says of itself: its producer, its operators, and what else was written down in it.
@@ -244,6 +300,21 @@ impl Graph {
     #[must_use]
     pub fn onnx(&self) -> &Onnx {
         &self.onnx
+    }
+
+    /// For the next one who has it: what the last run gave is gone, and interrupts that were given away reach it no more.
+    pub(crate) fn reset(&mut self) {
+        self.outputs.clear();
+        // The watch has a hand on the options too.
+        let known = 1 + usize::from(self.watch.is_some());
+        if self.options.owners() == known && self.options.stop().is_none() {
+            return;
+        }
+        match raw::RunOptions::new(&self.tag) {
+            Ok(options) => (self.watch, self.options) = (None, options),
+            // There is no memory for new ones. Those that are there can at least run.
+            Err(_) => self.options.interrupt().lower(),
+        }
     }
 
     /// Looks at the inputs of a run. What the last one gave is let go of.

@@ -12,6 +12,8 @@ pub mod header;
 mod kv;
 mod onnx;
 mod optimum;
+mod pool;
+mod providers;
 #[allow(unsafe_code, reason = "owners of ONNX Runtime's objects; each block says why it holds")]
 mod raw;
 mod session;
@@ -20,6 +22,8 @@ mod tokenizer;
 
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
 pub use onnx::Onnx;
+pub use pool::{Pool, PoolGuard, PoolOptions, PoolStats};
+pub use providers::{Provider, ProviderUse};
 pub use session::Session;
 pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,

@@ -1,7 +1,7 @@
 //! How a graph is loaded.
 
 use crate::{
-    Onnx,
+    Onnx, Provider,
     error::{from_ort, invalid_input},
 };
 use infer_core::Result;
@@ -33,6 +33,10 @@ pub struct GraphOptions {
     pub deterministic: bool,
     /// Sizes of dimensions that the graph leaves open, by name: known beforehand, they let it be optimised further.
     pub dimensions: Vec<(String, usize)>,
+    /// What computes the nodes, most preferred first; the CPU takes what is left, also where there are none.
+    pub providers: Vec<Provider>,
+    /// Whether the graph is loaded without those of the providers that cannot be used.
+    pub fallback: bool,
     /// Entries of ONNX Runtime's own session configuration, by key.
     pub config: Vec<(String, String)>,
 }
@@ -70,6 +74,8 @@ impl Default for GraphOptions {
             memory_pattern: true,
             deterministic: false,
             dimensions: Vec::new(),
+            providers: Vec::new(),
+            fallback: false,
             config: Vec::new(),
         }
     }
@@ -128,6 +134,21 @@ impl GraphOptions {
     #[must_use]
     pub fn with_dimension(mut self, name: impl Into<String>, size: usize) -> Self {
         self.dimensions.push((name.into(), size));
+        self
+    }
+
+    /// One more execution provider, less preferred than those before.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Provider) -> Self {
+        self.providers.push(provider);
+        self
+    }
+
+    /// Whether to do without providers that cannot be used. Otherwise such a one is an error, which names it and says which there are.
+    /// [`Graph::providers`](crate::Graph::providers) tells what was refused, and what really runs.
+    #[must_use]
+    pub fn with_fallback(mut self, fallback: bool) -> Self {
+        self.fallback = fallback;
         self
     }
 

@@ -20,9 +20,11 @@
 
 mod files;
 mod walk;
+mod weights;
 mod wire;
 
 pub use files::ExternalFile;
+pub(crate) use weights::{Weight, weights};
 
 use crate::error::error;
 use infer_core::{Error, ErrorKind, Result};

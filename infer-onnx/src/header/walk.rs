@@ -185,7 +185,12 @@ impl Walk<'_> {
 }
 
 /// A key and its value.
-fn entry<R: Read + Seek>(fields: &mut Fields<'_, R>, end: u64, key: &mut String, value: &mut String) -> Result<()> {
+pub(super) fn entry<R: Read + Seek>(
+    fields: &mut Fields<'_, R>,
+    end: u64,
+    key: &mut String,
+    value: &mut String,
+) -> Result<()> {
     while let Some((number, field)) = fields.next(end)? {
         match (number, field) {
             (1, Field::Bytes { end }) => *key = fields.text(end)?,

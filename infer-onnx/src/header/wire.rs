@@ -61,6 +61,19 @@ impl<'n, R: Read + Seek> Fields<'n, R> {
         Ok(Some((number, field)))
     }
 
+    /// Where the next thing to be read is.
+    pub(super) fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The numbers of a field that has several, one after the other.
+    pub(super) fn numbers(&mut self, end: u64, mut each: impl FnMut(u64)) -> Result<()> {
+        while self.at < end {
+            each(self.varint(end)?);
+        }
+        Ok(())
+    }
+
     /// Reads a message inside another one.
     pub(super) fn message(&mut self, end: u64, read: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.depth >= DEPTH {

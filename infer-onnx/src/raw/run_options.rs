@@ -71,6 +71,11 @@ impl RunOptions {
         Interrupt::new(move |up| flag.set(|raised| raised.deadline = up))
     }
 
+    /// Who has a hand on runs with these options, their owner included.
+    pub(crate) fn owners(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// Who wants runs to stop at this moment.
     pub(crate) fn stop(&self) -> Option<Stop> {
         let raised = *self.0.raised.lock().unwrap_or_else(PoisonError::into_inner);

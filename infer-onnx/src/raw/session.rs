@@ -1,6 +1,6 @@
 //! Graphs that are loaded.
 
-use super::{Api, Binding, RunOptions, Value, api::some, type_info::TypeInfo};
+use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, providers, type_info::TypeInfo};
 use crate::{
     error::{error, invalid_input},
     tensor::{Port, ValueType},
@@ -35,26 +35,15 @@ pub(super) struct Owner {
     session: NonNull<OrtSession>,
     input_names: Vec<CString>,
     output_names: Vec<CString>,
-    _prepacked: Option<Arc<Prepacked>>,
+    _weights: Option<Arc<SharedWeights>>,
     _environment: Environment,
 }
 
 // SAFETY: a session is not bound to a thread. What shares it (`Arc`) only keeps it alive, reads the names or makes bindings, which reads the
-// session; runs go through a `Session`, of which there is one, exclusively. Environment and `Prepacked` are `Send` and `Sync` themselves.
+// session; runs go through a `Session`, of which there is one, exclusively. Environment and `SharedWeights` are `Send` and `Sync` themselves.
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
-
-/// Weights in the form that kernels want, shared by sessions of the same weights.
-pub(crate) struct Prepacked {
-    api: Api,
-    container: NonNull<OrtPrepackedWeightsContainer>,
-}
-
-// SAFETY: the container has a lock of its own, which making a session takes; nothing else writes to it, and no thread is its own.
-unsafe impl Send for Prepacked {}
-// SAFETY: as above.
-unsafe impl Sync for Prepacked {}
 
 /// Pointers for one call, whose room is kept.
 #[derive(Default)]
@@ -72,21 +61,21 @@ impl Session {
     /// Loads a file. The caller has looked at which other files it names.
     pub(crate) fn from_file(
         environment: &Environment,
-        options: &SessionBuilder,
-        prepacked: Option<Arc<Prepacked>>,
+        options: SessionBuilder,
+        weights: Option<Arc<SharedWeights>>,
         path: &Path,
     ) -> Result<Self> {
         let path = c_path(path)?;
-        Self::create(environment, prepacked, |api, prepacked, session| {
-            let (table, environment, options) = (api.table(), environment.ptr(), options_ptr(options));
-            match prepacked {
+        Self::create(environment, options, weights, |api, options, packed, session| {
+            let (table, environment) = (api.table(), environment.ptr());
+            match packed {
                 // SAFETY: environment, options and container live; the path is a C string; `session` is a valid place.
-                Some(prepacked) => unsafe {
+                Some(packed) => unsafe {
                     (table.CreateSessionWithPrepackedWeightsContainer)(
                         environment,
                         path.as_ptr(),
                         options,
-                        prepacked,
+                        packed,
                         session,
                     )
                 },
@@ -99,23 +88,23 @@ impl Session {
     /// Loads a model that is in memory. The runtime copies what it keeps.
     pub(crate) fn from_bytes(
         environment: &Environment,
-        options: &SessionBuilder,
-        prepacked: Option<Arc<Prepacked>>,
+        options: SessionBuilder,
+        weights: Option<Arc<SharedWeights>>,
         bytes: &[u8],
     ) -> Result<Self> {
-        Self::create(environment, prepacked, |api, prepacked, session| {
-            let (table, environment, options) = (api.table(), environment.ptr(), options_ptr(options));
+        Self::create(environment, options, weights, |api, options, packed, session| {
+            let (table, environment) = (api.table(), environment.ptr());
             let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-            match prepacked {
+            match packed {
                 // SAFETY: environment, options and container live; the bytes are a slice; `session` is a valid place. The session keeps no
                 // pointer into the bytes: that is asked for with options that nobody sets here, and only of files of ORT's own format.
-                Some(prepacked) => unsafe {
+                Some(packed) => unsafe {
                     (table.CreateSessionFromArrayWithPrepackedWeightsContainer)(
                         environment,
                         start,
                         len,
                         options,
-                        prepacked,
+                        packed,
                         session,
                     )
                 },
@@ -127,19 +116,33 @@ impl Session {
 
     fn create(
         environment: &Environment,
-        prepacked: Option<Arc<Prepacked>>,
-        native: impl FnOnce(Api, Option<*mut OrtPrepackedWeightsContainer>, *mut *mut OrtSession) -> OrtStatusPtr,
+        mut options: SessionBuilder,
+        weights: Option<Arc<SharedWeights>>,
+        native: impl FnOnce(
+            Api,
+            *const OrtSessionOptions,
+            Option<*mut OrtPrepackedWeightsContainer>,
+            *mut *mut OrtSession,
+        ) -> OrtStatusPtr,
     ) -> Result<Self> {
         let api = Api::start(environment)?;
+        let (key, value) = providers::RECORD;
+        // SAFETY: the options are ours alone; both are C strings, which are copied.
+        let status = unsafe { (api.table().AddSessionConfigEntry)(options.ptr_mut(), key.as_ptr(), value.as_ptr()) };
+        api.check("ask for who runs which node", status)?;
+        if let Some(weights) = &weights {
+            // SAFETY: the options are ours alone and end with this function; the session keeps the weights alive.
+            unsafe { weights.add_to(options.ptr_mut()) }?;
+        }
         let mut session = ptr::null_mut();
-        let status = native(api, prepacked.as_ref().map(|prepacked| prepacked.container.as_ptr()), &raw mut session);
+        let status = native(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut session);
         api.check("load the model", status)?;
         let mut owner = Owner {
             api,
             session: some(session)?,
             input_names: Vec::new(),
             output_names: Vec::new(),
-            _prepacked: prepacked,
+            _weights: weights,
             _environment: environment.clone(),
         };
         let inputs = owner.inputs()?;
@@ -156,6 +159,12 @@ impl Session {
     /// What it gives.
     pub(crate) fn outputs(&self) -> &[Port] {
         &self.outputs
+    }
+
+    /// Which execution provider was given how many nodes.
+    pub(crate) fn assigned(&self) -> Result<Vec<(String, usize)>> {
+        // SAFETY: the session lives, and `create` asked for the assignment to be remembered.
+        unsafe { providers::assigned(self.owner.api, self.owner.session()) }
     }
 
     /// A place to keep values for many runs.
@@ -381,27 +390,8 @@ type KindFn = unsafe extern "system" fn(*const OrtSession, usize, *mut *mut OrtT
 impl Drop for Owner {
     fn drop(&mut self) {
         // SAFETY: made by `CreateSession` and released once: values and bindings hold an `Arc` of this, a run borrows the `Session`. The
-        // environment and the prepacked weights are fields and go afterwards.
+        // environment and the shared weights are fields and go afterwards.
         unsafe { (self.api.table().ReleaseSession)(self.session.as_ptr()) };
-    }
-}
-
-impl Prepacked {
-    /// Empty: the first session fills it.
-    pub(crate) fn new(environment: &Environment) -> Result<Self> {
-        let api = Api::start(environment)?;
-        let mut container = ptr::null_mut();
-        // SAFETY: `container` is a valid place.
-        let status = unsafe { (api.table().CreatePrepackedWeightsContainer)(&raw mut container) };
-        api.check("make a container for weights", status)?;
-        Ok(Self { api, container: some(container)? })
-    }
-}
-
-impl Drop for Prepacked {
-    fn drop(&mut self) {
-        // SAFETY: made by `CreatePrepackedWeightsContainer` and released once; sessions that use it hold an `Arc` of this.
-        unsafe { (self.api.table().ReleasePrepackedWeightsContainer)(self.container.as_ptr()) };
     }
 }
 
@@ -418,10 +408,6 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("inputs", &self.inputs).field("outputs", &self.outputs).finish_non_exhaustive()
     }
-}
-
-fn options_ptr(options: &SessionBuilder) -> *const OrtSessionOptions {
-    options.ptr()
 }
 
 fn c_names(ports: &[Port]) -> Result<Vec<CString>> {
