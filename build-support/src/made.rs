@@ -80,7 +80,14 @@ pub const ALL: &[Made] = &[
         about: "tiny-rank: a number for each of three labels",
         from: "tiny-rank",
         file: None,
-        sha256: "d79ef0f21af4779183c559badbd3044a24cf5421aab604462f18f1d9af5e5814",
+        sha256: "12fc029ac8b611080d3dd293d723aac97ead732e82207a26b860ddba89d6bd57",
+    },
+    Made {
+        name: "tiny-onnx-reranker",
+        about: "the same with the number for one label alone, and without token_type_ids",
+        from: "tiny-rank",
+        file: None,
+        sha256: "029287180fcb45d7ad4c0b1ac8a29540842a4991f577fcb28c336719c304a84b",
     },
     Made {
         name: "minilm-onnx",
