@@ -16,13 +16,12 @@ mod ports;
 pub(crate) use ports::{Ports, Whole};
 
 use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, providers, raw};
-use infer_core::{Result, state::Fingerprint};
+use infer_core::{Result, machine::available_threads, state::Fingerprint};
 use std::{
     fmt,
     ops::{Deref, DerefMut},
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    thread,
 };
 
 /// A decoder's graph, and how it is loaded once more. `Send + Sync`: what is shared is read, or behind a lock.
@@ -51,7 +50,7 @@ impl Decoder {
         let files = header.files().iter().map(|file| config.graph.with_file_name(file.location())).collect();
         // Shapes grow from step to step, and a plan is of use for one shape.
         let options = options.clone().with_memory_pattern(false);
-        let threads = options.threads.unwrap_or_else(available_threads);
+        let threads = options.threads.unwrap_or_else(|| available_threads().get());
         let (onnx, path) = (onnx.clone(), config.graph.clone());
         let load = move |threads| {
             let options = options.clone().with_threads(threads);
@@ -96,11 +95,6 @@ impl Decoder {
         let found = fingerprint::of_graph(&self.config, &self.files)?;
         Ok(*self.fingerprint.get_or_init(|| found))
     }
-}
-
-/// As many as the process may run at once.
-pub(crate) fn available_threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// A graph in use; kept for the next one when it is dropped.

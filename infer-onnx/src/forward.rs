@@ -57,6 +57,11 @@ impl Forward {
         check(&self.options)
     }
 
+    /// Whether a run computes tokens of several sequences.
+    pub(crate) fn batches(&self) -> bool {
+        matches!(self.kv, Kv::Shared(_)) && self.decoder.ports().batches
+    }
+
     pub(crate) fn copied(&self) -> u64 {
         self.copied
     }

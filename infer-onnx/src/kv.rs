@@ -42,11 +42,6 @@ struct Past {
 }
 
 impl Kv {
-    /// Whether a run computes tokens of several sequences.
-    pub(crate) fn batches(&self) -> bool {
-        matches!(self, Self::Shared(_))
-    }
-
     /// The pass has succeeded.
     pub(crate) fn commit(&mut self) {
         if let Self::Growing(growing) = self {

@@ -41,6 +41,13 @@ use std::{
 /// - [`Want::Embedding`](infer_core::Want::Embedding), [`shift`](infer_core::Session::shift) and adapters are `Unsupported`.
 /// - A state fits sessions of the same model with the same numbers, in either form.
 /// - The layout is [`Split`](infer_core::KvLayout::Split): each sequence has room for a whole context.
+///
+/// It is `Send` and not `Sync`: it may move to another thread between calls, and is used by one at a time. Sharing one does not compile:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>() {}
+/// shared::<infer_onnx::Session>();
+/// ```
 pub struct Session {
     forward: Forward,
     slots: Slots,

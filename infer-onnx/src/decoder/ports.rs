@@ -30,6 +30,8 @@ pub(crate) struct Ports {
     pub(crate) cells: Cells,
     /// Logits of a row.
     pub(crate) vocab: usize,
+    /// Whether a run takes more rows than one.
+    pub(crate) batches: bool,
 }
 
 impl Ports {
@@ -65,7 +67,8 @@ impl Finder<'_> {
         let cells = self.cells(layers, &past, &present)?;
         let logits = position(self.outputs, &names.logits).ok_or_else(|| no("output", &names.logits))?;
         let (logits_dtype, vocab, last_only) = self.logits(&self.outputs[logits])?;
-        Ok(Ports { tokens, mask, positions, past, present, logits, logits_dtype, last_only, cells, vocab })
+        let batches = self.batches(&past, [Some(tokens), Some(mask), positions])?;
+        Ok(Ports { tokens, mask, positions, past, present, logits, logits_dtype, last_only, cells, vocab, batches })
     }
 
     /// As many as the graph takes keys for.
@@ -95,6 +98,30 @@ impl Finder<'_> {
             Some(dtype @ (DType::I64 | DType::I32)) => Ok(Some(Whole { index, dtype })),
             _ => Err(unsupported(format!("its input {name:?} is {}, not whole numbers of 32 or 64 bits", port.kind))),
         }
+    }
+
+    /// Whether rows may be many. What grows with a text must not be fixed.
+    fn batches(&self, past: &[usize], whole: [Option<Whole>; 3]) -> Result<bool, Refusal> {
+        let past = past.iter().map(|&index| (index, 2));
+        let mut batches = true;
+        for (index, grows) in whole.into_iter().flatten().map(|port| (port.index, 1)).chain(past) {
+            let port = &self.inputs[index];
+            let (_, dims) = tensor(port);
+            if let Dim::Fixed(_) = dims[grows] {
+                return Err(unsupported(format!(
+                    "its input {:?} is {}, of a fixed length; a graph is needed that takes texts of any",
+                    port.name, port.kind
+                )));
+            }
+            match dims[0] {
+                Dim::Dynamic(_) => {}
+                Dim::Fixed(1) => batches = false,
+                Dim::Fixed(rows) => {
+                    return Err(unsupported(format!("its input {:?} always has {rows} rows", port.name)));
+                }
+            }
+        }
+        Ok(batches)
     }
 
     /// Nothing is left that nobody would fill in.
@@ -275,14 +302,17 @@ mod tests {
         assert_eq!((ports.tokens.index, ports.mask.index, ports.positions), (5, 4, None));
         assert_eq!((ports.past, ports.present, ports.logits), (vec![3, 2, 1, 0], vec![3, 2, 1, 0], 4));
         assert_eq!(ports.cells, Cells { layers: 2, heads: 2, size: 8, dtype: DType::F32 });
-        assert_eq!((ports.vocab, ports.last_only, ports.cells.tensors(), ports.cells.bytes()), (300, false, 4, 32));
+        assert_eq!((ports.vocab, ports.last_only, ports.batches), (300, false, true));
+        assert_eq!((ports.cells.tensors(), ports.cells.bytes(), ports.cells.shape(3, 5)), (4, 32, [3, 2, 5, 8]));
         let ports = found(|config, inputs, outputs| {
             // What the files do not say, the graph does.
             (config.layers, config.kv_heads, config.head_size, config.vocab) = (0, 0, 0, 0);
             inputs.push(port("position_ids", DType::I32, &[-1, -1]));
             outputs[0].kind = kind(DType::F32, &[-1, 1, 300]);
+            inputs[0].kind = kind(DType::I64, &[1, -1]);
         })
         .unwrap();
+        assert!(!ports.batches);
         assert_eq!(ports.positions, Some(Whole { index: 6, dtype: DType::I32 }));
         assert!(ports.last_only);
     }
@@ -309,6 +339,9 @@ mod tests {
         refused("\"past_key_values.0.key\"", |_, inputs, _| inputs[2].kind = ValueType::Opaque);
         refused("\"past_key_values.0.key\"", |_, inputs, _| inputs[2].kind = kind(DType::I8, &[-1, 2, -1, 8]));
         refused("\"past_key_values.1.key\"", |_, inputs, _| inputs[4].kind = kind(DType::F32, &[-1, 2, -1, 4]));
+        refused("fixed length", |_, inputs, _| inputs[0].kind = kind(DType::I64, &[-1, 1]));
+        refused("fixed length", |_, inputs, _| inputs[2].kind = kind(DType::F32, &[-1, 2, 64, 8]));
+        refused("always has 4 rows", |_, inputs, _| inputs[1].kind = kind(DType::I64, &[4, -1]));
         refused("\"present.0.key\"", |_, _, outputs| outputs[1].kind = kind(DType::F32, &[-1, 2, -1]));
     }
 

@@ -273,7 +273,8 @@ impl<'m> Binding<'m> {
         let index = self.order.get(position).copied().filter(|&index| index < self.outputs.len());
         let Some((index, Output::Runtime(chosen))) = index.map(|index| (index, &mut self.outputs[index])) else {
             // Not of its choice; this second reference is let go of.
-            return Value::of_run(api, given, Arc::clone(owner)).map(drop);
+            Value::release(api, given);
+            return Ok(());
         };
         match &mut chosen.value {
             Some(value) => value.replace(given)?,

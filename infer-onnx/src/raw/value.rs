@@ -217,6 +217,11 @@ impl Value {
         Ok(value)
     }
 
+    /// Lets go of a value that a run gave, unseen.
+    pub(super) fn release(api: Api, value: NonNull<OrtValue>) {
+        drop(Handle::new(api, value));
+    }
+
     fn bare(handle: Handle, owner: Option<Arc<Owner>>) -> Self {
         let (shape, dims, data) = (Vec::new(), Vec::new(), ptr::null_mut());
         Self { handle, base: None, owner, contents: Contents::Nothing, shape, dims, data, len: 0, ours: false }

@@ -2,11 +2,14 @@
 
 use super::{Results, Seat, Session, score::SCORED};
 use crate::{
-    decoder::{Decoder, available_threads},
+    decoder::{Cells, Decoder},
     error::{BACKEND, error, invalid_input},
     forward::Forward,
 };
-use infer_core::{Capabilities, Error, ErrorKind, KvLayout, Limits, ModelInfo, Result, SessionOptions, Slots, Vocab};
+use infer_core::{
+    Capabilities, Error, ErrorKind, KvLayout, Limits, ModelInfo, Result, SessionOptions, Slots, Vocab,
+    machine::{Size, allowed_cpus, available_memory, available_threads},
+};
 use std::sync::Arc;
 
 /// More tokens at once are computed no faster, and their rows of logits take memory.
@@ -31,6 +34,7 @@ impl Session {
     ) -> Result<Self> {
         let plan = Plan::new(decoder, options)?;
         check_vocab(decoder, vocab)?;
+        plan.check_memory(&decoder.ports().cells)?;
         let forward = Forward::new(decoder, plan.threads, plan.sequences, plan.context)?;
         let last_only = decoder.ports().last_only;
         Ok(Self {
@@ -94,6 +98,27 @@ impl Plan {
         let batch = options.batch.map_or(Ok(BATCH), |batch| in_range("batch", batch, MOST))?;
         Ok(Self { context: context(decoder, options.context)?, batch, sequences, threads: threads(options.threads)? })
     }
+
+    /// Memory for keys and values is given as it is used: past this point it is too late.
+    fn check_memory(&self, cells: &Cells) -> Result<()> {
+        let position = cells.tensors() as u128 * cells.heads as u128 * cells.bytes() as u128;
+        let need = u64::try_from(position * self.context as u128 * self.sequences as u128).unwrap_or(u64::MAX);
+        match available_memory() {
+            Some(available) if need > available.bytes => Err(error(
+                ErrorKind::OutOfMemory,
+                format!(
+                    "keys and values of {} sequences of {} positions take {}, {} can be had within {}; ask for a smaller context or fewer \
+                     sequences",
+                    self.sequences,
+                    self.context,
+                    Size(need),
+                    Size(available.bytes),
+                    available.limit
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn check_layout(options: &SessionOptions) -> Result<()> {
@@ -121,13 +146,12 @@ fn context(decoder: &Decoder, asked: Option<usize>) -> Result<usize> {
 
 /// The threads of a run: those asked for, as far as they can run at once, else as many as the process may use.
 fn threads(asked: Option<usize>) -> Result<usize> {
-    let most = available_threads();
-    let Some(asked) = asked else { return Ok(most) };
-    let asked = in_range("threads", asked, MOST)?;
-    if asked > most {
-        tracing::warn!("{asked} threads are asked for and {most} can run at once in this process: {most} are used");
+    let Some(asked) = asked else { return Ok(available_threads().get()) };
+    let (asked, cpus) = (in_range("threads", asked, MOST)?, allowed_cpus().get());
+    if asked > cpus {
+        tracing::warn!("{asked} threads are asked for and {cpus} can run at once in this process: {cpus} are used");
     }
-    Ok(asked.min(most))
+    Ok(asked.min(cpus))
 }
 
 fn in_range(what: &str, value: usize, most: usize) -> Result<usize> {

@@ -89,7 +89,7 @@ impl Session {
         single.sort_unstable();
         slots.clear();
         slots.extend(single.iter().map(|&(slot, _)| slot));
-        if self.forward.kv.batches() {
+        if self.forward.batches() {
             // A row that is full has no place for a token in vain.
             plan::runs(slots, |slot| self.slots.len(slot) < self.limits.context, runs);
         } else {
