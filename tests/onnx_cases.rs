@@ -2,7 +2,7 @@
 //! the bit: the cases that lie in the package, and those it generates for each operator. There is no list of them: Python runs them all,
 //! judges them as the package does, and says what went in and what came out.
 
-use infer_onnx::{DType, Graph, GraphOptions, Input, Onnx, Tensor, Value, ValueType, ValueView};
+use infer_onnx::{DType, Graph, GraphOptions, Input, LoadOptions, Onnx, Tensor, Value, ValueType, ValueView};
 use kit::script;
 use serde::Deserialize;
 use std::{
@@ -56,8 +56,7 @@ fn what_python_passes_passes_with_the_same_outputs() {
     let cases: Vec<Case> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (passed, failed): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| case.passed);
 
-    let library = build_support::onnxruntime::library().unwrap_or_else(|error| panic!("{error}"));
-    let onnx = Onnx::load_from(library).unwrap_or_else(|error| panic!("{error}"));
+    let onnx = Onnx::load(&LoadOptions::new()).unwrap_or_else(|error| panic!("{error}"));
     let attempt = |case: &&Case| Some(format!("{}: {}", case.name, case.attempt(&onnx, &bytes).err()?));
     let wrong: Vec<String> = passed.iter().filter_map(attempt).collect();
     println!(

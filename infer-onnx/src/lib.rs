@@ -2,7 +2,6 @@
 #![deny(unsafe_code)]
 
 mod decoder;
-mod environment;
 mod error;
 mod fingerprint;
 mod forward;
@@ -10,6 +9,7 @@ mod genai;
 mod graph;
 pub mod header;
 mod kv;
+mod log;
 mod onnx;
 mod optimum;
 mod pool;
@@ -21,9 +21,9 @@ mod tensor;
 mod tokenizer;
 
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
-pub use onnx::Onnx;
 pub use pool::{Pool, PoolGuard, PoolOptions, PoolStats};
 pub use providers::{Provider, ProviderUse};
+pub use onnx::{Installed, LoadOptions, Onnx};
 pub use session::Session;
 pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,

@@ -3,6 +3,7 @@
 use crate::{
     Onnx, Provider,
     error::{from_ort, invalid_input},
+    log,
 };
 use infer_core::Result;
 use ort::session::builder::{BuilderResult, GraphOptimizationLevel, SessionBuilder};
@@ -169,6 +170,7 @@ impl GraphOptions {
             }
         }
         let new = SessionBuilder::new(onnx.environment()).map_err(|error| from_ort("make session options", &error))?;
+        let new = set("what is logged", new.with_log_level(log::wanted()))?;
         let mut builder = set("the threads", new.with_intra_threads(threads))?;
         builder = set("nodes at once", builder.with_inter_threads(self.parallel_nodes))?;
         builder = set("nodes at once", builder.with_parallel_execution(self.parallel_nodes > 1))?;

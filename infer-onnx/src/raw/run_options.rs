@@ -1,13 +1,17 @@
 //! What a run is told, and how it is stopped.
 
-use super::{Api, api::some};
+use super::{
+    Api,
+    api::some,
+    exit::{self, End},
+};
 use crate::error::{error, invalid_input};
 use infer_core::{Error, ErrorKind, Interrupt, Result};
 use infer_sys::onnxruntime::OrtRunOptions;
 use std::{
     ffi::CString,
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 /// Options of runs, which can be stopped from any thread.
@@ -22,11 +26,13 @@ struct Flag {
     raised: Mutex<Raised>,
 }
 
-/// Who wants a run to stop. Both are levels: while one is up, runs end.
+/// Who wants a run to stop. All are levels: while one is up, runs end.
 #[derive(Clone, Copy, Default)]
 struct Raised {
     interrupt: bool,
     deadline: bool,
+    /// The process is ending; never lowered.
+    exit: bool,
 }
 
 /// Why a run was stopped.
@@ -56,7 +62,10 @@ impl RunOptions {
         // SAFETY: the options are ours alone so far; the tag is a C string, which the entry copies.
         let status = unsafe { (api.table().RunOptionsSetRunTag)(flag.options.as_ptr(), tag.as_ptr()) };
         api.check("name runs", status)?;
-        Ok(Self(Arc::new(flag)))
+        let flag = Arc::new(flag);
+        let end: Weak<Flag> = Arc::downgrade(&flag);
+        exit::tell(end);
+        Ok(Self(flag))
     }
 
     /// Stops runs with these options, from any thread, for as long as it is raised.
@@ -80,7 +89,7 @@ impl RunOptions {
     pub(crate) fn stop(&self) -> Option<Stop> {
         let raised = *self.0.raised.lock().unwrap_or_else(PoisonError::into_inner);
         match raised {
-            Raised { interrupt: true, .. } => Some(Stop::Interrupt),
+            Raised { interrupt: true, .. } | Raised { exit: true, .. } => Some(Stop::Interrupt),
             Raised { deadline: true, .. } => Some(Stop::Deadline),
             Raised { .. } => None,
         }
@@ -107,7 +116,7 @@ impl Flag {
         let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut raised);
         let table = self.api.table();
-        let set = if raised.interrupt || raised.deadline {
+        let set = if raised.interrupt || raised.deadline || raised.exit {
             table.RunOptionsSetTerminate
         } else {
             table.RunOptionsUnsetTerminate
@@ -116,6 +125,12 @@ impl Flag {
         let status = unsafe { set(self.options.as_ptr()) };
         // The entries set a flag and say OK.
         drop(self.api.check("stop a run", status));
+    }
+}
+
+impl End for Flag {
+    fn end(&self) {
+        self.set(|raised| raised.exit = true);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Graphs that are loaded.
 
-use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, providers, type_info::TypeInfo};
+use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, global, providers, type_info::TypeInfo};
 use crate::{
     error::{error, invalid_input},
     tensor::{Port, ValueType},
@@ -118,7 +118,7 @@ impl Session {
         environment: &Environment,
         mut options: SessionBuilder,
         weights: Option<Arc<SharedWeights>>,
-        native: impl FnOnce(
+        create: impl FnOnce(
             Api,
             *const OrtSessionOptions,
             Option<*mut OrtPrepackedWeightsContainer>,
@@ -135,7 +135,9 @@ impl Session {
             unsafe { weights.add_to(options.ptr_mut()) }?;
         }
         let mut session = ptr::null_mut();
-        let status = native(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut session);
+        let status = global::native(|| {
+            create(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut session)
+        });
         api.check("load the model", status)?;
         let mut owner = Owner {
             api,
@@ -193,7 +195,7 @@ impl Session {
         let (api, session) = (owner.api, owner.session.as_ptr());
         // SAFETY: names are C strings of `owner`, values those of the arguments; as many of each as is said. The session is run exclusively
         // (`&mut self`); the types of outputs that are written into are those of the graph (`collect`), and they are ours alone.
-        let status = unsafe {
+        let status = global::native(|| unsafe {
             (api.table().Run)(
                 session,
                 options.as_ptr(),
@@ -204,7 +206,7 @@ impl Session {
                 scratch.outputs.len(),
                 scratch.outputs.as_mut_ptr(),
             )
-        };
+        });
         let ran = outcome(api, options, status);
         let taken = ran.and_then(|()| take_outputs(owner, &scratch.outputs, inputs, outputs));
         self.scratch.clear();
@@ -223,7 +225,8 @@ impl Session {
         let (api, session) = (self.owner.api, self.owner.session.as_ptr());
         // SAFETY: the binding is of this session (looked at above), which is run exclusively; what is bound is owned or borrowed by the
         // binding, which is borrowed exclusively here, so nobody reads what is being written.
-        let status = unsafe { (api.table().RunWithBinding)(session, options.as_ptr(), binding.as_ptr()) };
+        let status =
+            global::native(|| unsafe { (api.table().RunWithBinding)(session, options.as_ptr(), binding.as_ptr()) });
         let ran = outcome(api, options, status);
         binding.finish(ran)
     }
@@ -391,7 +394,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         // SAFETY: made by `CreateSession` and released once: values and bindings hold an `Arc` of this, a run borrows the `Session`. The
         // environment and the shared weights are fields and go afterwards.
-        unsafe { (self.api.table().ReleaseSession)(self.session.as_ptr()) };
+        global::native_in_drop(|| unsafe { (self.api.table().ReleaseSession)(self.session.as_ptr()) });
     }
 }
 
