@@ -15,7 +15,7 @@ mod ports;
 
 pub(crate) use ports::{Ports, Whole};
 
-use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, providers, raw};
+use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, load::Loading, providers, raw};
 use infer_core::{Result, machine::available_threads, state::Fingerprint};
 use std::{
     fmt,
@@ -37,14 +37,14 @@ pub(crate) struct Decoder {
     fingerprint: OnceLock<Fingerprint>,
 }
 
-type Load = dyn Fn(usize) -> Result<raw::Session> + Send + Sync;
+type Load = dyn Fn(usize, &Loading) -> Result<raw::Session> + Send + Sync;
 
 impl Decoder {
-    /// The decoder that `config` describes, loaded as `options` say. Sessions say for how many threads.
+    /// The decoder that `config` describes, loaded as `options` say. Sessions say for how many threads. `loading` can end it.
     ///
     /// # Errors
-    /// Those of [`Graph::open`](crate::Graph::open); those of [`Ports::new`].
-    pub(crate) fn open(onnx: &Onnx, config: Config, options: &GraphOptions) -> Result<Self> {
+    /// Those of [`Graph::open`](crate::Graph::open); those of [`Ports::new`]; [`Cancelled`](infer_core::ErrorKind::Cancelled).
+    pub(crate) fn open(onnx: &Onnx, config: Config, options: &GraphOptions, loading: &Loading) -> Result<Self> {
         let header = header::open(&config.graph)?;
         header.check_files(&config.graph)?;
         let files = header.files().iter().map(|file| config.graph.with_file_name(file.location())).collect();
@@ -52,15 +52,16 @@ impl Decoder {
         let options = options.clone().with_memory_pattern(false);
         let threads = options.threads.unwrap_or_else(|| available_threads().get());
         let (onnx, path) = (onnx.clone(), config.graph.clone());
-        let load = move |threads| {
+        let load = move |threads, loading: &Loading| {
             let options = options.clone().with_threads(threads);
             let loaded = providers::load(&onnx, &options, |builder| {
+                loading.begin(&builder)?;
                 raw::Session::from_file(onnx.environment(), builder, None, &path)
                     .map_err(|failure| about(&path.display().to_string(), failure))
             });
             loaded.map(|(session, _)| session)
         };
-        let session = load(threads)?;
+        let session = load(threads, loading)?;
         let ports = Ports::new(&config, session.inputs(), session.outputs())?;
         let idle = Mutex::new(Some((threads, session)));
         Ok(Self { config, ports, load: Box::new(load), idle, files, fingerprint: OnceLock::new() })
@@ -78,7 +79,7 @@ impl Decoder {
     pub(crate) fn graph(self: &Arc<Self>, threads: usize) -> Result<InUse> {
         let session = match self.idle().take_if(|(idle, _)| *idle == threads) {
             Some((_, session)) => session,
-            None => (self.load)(threads)?,
+            None => (self.load)(threads, &Loading::default())?,
         };
         Ok(InUse { session: Some(session), threads, decoder: self.clone() })
     }

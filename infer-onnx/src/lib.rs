@@ -9,9 +9,13 @@ mod genai;
 mod graph;
 pub mod header;
 mod kv;
+mod load;
 mod log;
+mod model;
 mod onnx;
 mod optimum;
+mod options;
+mod package;
 mod pool;
 mod providers;
 #[allow(unsafe_code, reason = "owners of ONNX Runtime's objects; each block says why it holds")]
@@ -21,9 +25,12 @@ mod tensor;
 mod tokenizer;
 
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
+pub use model::Model;
+pub use onnx::{Installed, LoadOptions, Onnx};
+pub use options::ModelOptions;
+pub use package::{Form, Package};
 pub use pool::{Pool, PoolGuard, PoolOptions, PoolStats};
 pub use providers::{Provider, ProviderUse};
-pub use onnx::{Installed, LoadOptions, Onnx};
 pub use session::Session;
 pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,

@@ -11,7 +11,7 @@ mod table;
 mod tests;
 
 pub(crate) use around::PairForm;
-pub(crate) use side::Side;
+pub(crate) use side::{Side, settings};
 
 use crate::error::BACKEND;
 use around::Around;

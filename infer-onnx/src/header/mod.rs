@@ -18,11 +18,13 @@
 //! # }
 //! ```
 
+mod contents;
 mod files;
 mod walk;
 mod weights;
 mod wire;
 
+pub use contents::{Contents, Weights, contents};
 pub use files::ExternalFile;
 pub(crate) use weights::{Weight, weights};
 

@@ -188,7 +188,7 @@ pub(super) fn element_of(dtype: DType) -> E {
 }
 
 /// Our word for the number that the library gave; `None` for one we do not know.
-pub(super) fn dtype_of(element: i32) -> Option<DType> {
+pub(crate) fn dtype_of(element: i32) -> Option<DType> {
     ELEMENTS.iter().find(|row| row.1 as i32 == element).map(|row| row.0)
 }
 
