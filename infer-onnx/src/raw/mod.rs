@@ -17,6 +17,8 @@ mod global;
 mod providers;
 mod run_options;
 mod session;
+#[cfg(test)]
+mod tests;
 mod trim;
 mod type_info;
 mod value;

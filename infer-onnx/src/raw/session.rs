@@ -11,8 +11,10 @@ use infer_sys::onnxruntime::{
 };
 use ort::{AsPointer, environment::Environment, session::builder::SessionBuilder};
 use std::{
+    cell::Cell,
     ffi::{CString, c_char},
     fmt,
+    marker::PhantomData,
     path::Path,
     ptr::{self, NonNull},
     sync::Arc,
@@ -27,6 +29,7 @@ pub(crate) struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     scratch: Scratch,
+    _not_sync: PhantomData<Cell<()>>,
 }
 
 /// One `OrtSession`, kept alive by its values and bindings, with what it needs: names as C strings, and the environment.
@@ -56,6 +59,8 @@ struct Scratch {
 
 // SAFETY: the pointers are of one call and are forgotten at its end; between calls the vectors are empty.
 unsafe impl Send for Scratch {}
+// SAFETY: as above, and nothing looks at them through a shared reference.
+unsafe impl Sync for Scratch {}
 
 impl Session {
     /// Loads a file. The caller has looked at which other files it names.
@@ -150,7 +155,7 @@ impl Session {
         let inputs = owner.inputs()?;
         let outputs = owner.outputs()?;
         (owner.input_names, owner.output_names) = (c_names(&inputs)?, c_names(&outputs)?);
-        Ok(Self { owner: Arc::new(owner), inputs, outputs, scratch: Scratch::default() })
+        Ok(Self { owner: Arc::new(owner), inputs, outputs, scratch: Scratch::default(), _not_sync: PhantomData })
     }
 
     /// What the graph takes: its inputs, then those of its weights that can be replaced.

@@ -194,8 +194,8 @@ impl Value {
     /// Of values that nobody else has, since the new one shares their memory.
     fn collection(parts: &[Self], kind: ONNXType, contents: Contents) -> Result<Self> {
         let api = Api::loaded()?;
-        if parts.iter().any(|part| part.contents == Contents::Nothing) {
-            return Err(invalid_input("a sequence or map cannot be made of a value that is not there"));
+        if parts.is_empty() || parts.iter().any(|part| part.contents == Contents::Nothing) {
+            return Err(invalid_input("a sequence or map cannot be made of nothing"));
         }
         if contents == Contents::Map && parts.iter().any(|part| !matches!(part.contents, Contents::Tensor(_))) {
             return Err(invalid_input("the keys and the values of a map are a tensor each"));

@@ -78,10 +78,7 @@ impl<'a> TensorView<'a> {
     ///
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) when there are not as many as the shape has.
-    pub fn strings<S: Text>(shape: &'a [usize], strings: &'a [S]) -> Result<Self>
-    where
-        S: 'a,
-    {
+    pub fn strings<S: Text + 'a>(shape: &'a [usize], strings: &'a [S]) -> Result<Self> {
         check_len(shape, strings.len())?;
         Ok(Self { dtype: DType::String, shape, data: S::erase(strings).0 })
     }
