@@ -413,25 +413,30 @@ impl Value {
         if there == 0 {
             return Ok(());
         }
-        let mut kind = 0_i32;
-        // SAFETY: a live value; the place is as large as the enumeration, which is `repr(i32)`, and takes numbers it does not have.
-        let status = unsafe { (api.table().GetValueType)(value, (&raw mut kind).cast()) };
-        api.check("ask what a value is", status)?;
-        const TENSOR: i32 = ONNXType::ONNX_TYPE_TENSOR as i32;
+        let mut is_tensor = 0;
+        // SAFETY: as above.
+        let status = unsafe { (api.table().IsTensor)(value, &raw mut is_tensor) };
+        api.check("ask whether a value is a tensor", status)?;
+        if is_tensor == 0 { self.describe_collection() } else { self.describe_tensor() }
+    }
+
+    fn describe_collection(&mut self) -> Result<()> {
         const SEQUENCE: i32 = ONNXType::ONNX_TYPE_SEQUENCE as i32;
         const MAP: i32 = ONNXType::ONNX_TYPE_MAP as i32;
-        match kind {
-            TENSOR => self.describe_tensor(),
-            SEQUENCE | MAP => {
-                self.contents = if kind == MAP { Contents::Map } else { Contents::Sequence };
-                Ok(())
-            }
+        let mut kind = 0_i32;
+        // SAFETY: a live value; the place is as large as the enumeration, which is `repr(i32)`, and takes numbers it does not have.
+        let status = unsafe { (self.handle.api.table().GetValueType)(self.as_ptr(), (&raw mut kind).cast()) };
+        self.handle.api.check("ask what a value is", status)?;
+        self.contents = match kind {
+            SEQUENCE => Contents::Sequence,
+            MAP => Contents::Map,
             other => {
                 let message =
                     format!("a value is neither tensor, sequence nor map, but of kind {other} of ONNX Runtime");
-                Err(error(ErrorKind::Unsupported, message))
+                return Err(error(ErrorKind::Unsupported, message));
             }
-        }
+        };
+        Ok(())
     }
 
     /// Takes over dimensions, in memory that is there.
@@ -448,7 +453,7 @@ impl Value {
     fn describe_tensor(&mut self) -> Result<()> {
         let (api, value) = (self.handle.api, self.handle.as_ptr());
         let (mut element, mut dims, mut rank) = (0_i32, ptr::null(), 0);
-        // SAFETY: a live tensor; valid places, the first as large as the enumeration (see `describe`).
+        // SAFETY: a live tensor; valid places, the first as large as the enumeration (see `describe_collection`).
         let status = unsafe {
             (api.table().GetTensorElementTypeAndShapeDataReference)(
                 value,
@@ -482,7 +487,7 @@ impl Value {
         let status = unsafe { (api.table().GetTensorMemoryInfo)(value, &raw mut memory) };
         api.check("ask where a tensor is", status)?;
         let mut device = 0_i32;
-        // SAFETY: the memory info is the tensor's and lives; the place is as large as the enumeration (see `describe`).
+        // SAFETY: the memory info is the tensor's and lives; the place is as large as the enumeration (see `describe_collection`).
         unsafe { (api.table().MemoryInfoGetDeviceType)(memory, (&raw mut device).cast()) };
         if device != OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU as i32 {
             return Err(error(
