@@ -171,12 +171,16 @@ impl<'m> Binding<'m> {
 
     /// Takes what the runtime chose for an output in the last run. The next run chooses anew.
     pub(crate) fn take_output(&mut self, index: usize) -> Result<Option<Value>> {
-        // The runtime would write into the same memory again.
-        self.renew(index)?;
-        match self.outputs.get_mut(index) {
-            Some(Output::Runtime(chosen)) => Ok(chosen.value.take()),
-            _ => Ok(None),
+        let Some(Output::Runtime(chosen)) = self.outputs.get_mut(index) else { return Ok(None) };
+        let value = chosen.value.take();
+        // The runtime would write into the same memory again: as this output, or as one that it gave the same memory.
+        for other in 0..self.outputs.len() {
+            let same = |other: &Value| value.as_ref().is_some_and(|value| value.overlaps(other));
+            if other == index || self.output(other).is_some_and(same) {
+                self.renew(other)?;
+            }
         }
+        Ok(value)
     }
 
     /// Whether an input has a value.
