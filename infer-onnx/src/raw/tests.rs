@@ -12,7 +12,7 @@ use model::{GraphOf, element, node, tensor};
 fn session(model: &[u8]) -> Session {
     let onnx = Onnx::load_from(build_support::onnxruntime::library().unwrap()).unwrap();
     let options = GraphOptions::new().with_threads(1).session(&onnx).unwrap();
-    Session::from_bytes(onnx.environment(), &options, None, model).unwrap()
+    Session::from_bytes(onnx.environment(), options, None, model).unwrap()
 }
 
 /// `after = before + step`, of any number of rows.
