@@ -5,12 +5,12 @@
 mod model;
 
 use super::{RunOptions, Session, Value};
-use crate::{DType, GraphOptions, Onnx};
+use crate::{DType, GraphOptions, LoadOptions, Onnx};
 use infer_core::ErrorKind;
 use model::{GraphOf, element, node, tensor};
 
 fn session(model: &[u8]) -> Session {
-    let onnx = Onnx::load_from(build_support::onnxruntime::library().unwrap()).unwrap();
+    let onnx = Onnx::load(&LoadOptions::new()).unwrap();
     let options = GraphOptions::new().with_threads(1).session(&onnx).unwrap();
     Session::from_bytes(onnx.environment(), options, None, model).unwrap()
 }

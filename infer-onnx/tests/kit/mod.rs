@@ -4,7 +4,7 @@
 pub(crate) mod child;
 pub(crate) mod model;
 
-use infer_onnx::{Graph, GraphOptions, Onnx};
+use infer_onnx::{Graph, GraphOptions, LoadOptions, Onnx};
 use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -12,7 +12,7 @@ use std::{
 
 /// The library.
 pub(crate) fn onnx() -> Onnx {
-    Onnx::load_from(build_support::onnxruntime::library().unwrap()).unwrap()
+    Onnx::load(&LoadOptions::new()).unwrap()
 }
 
 /// A model, loaded with one thread.
