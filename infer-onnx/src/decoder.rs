@@ -77,10 +77,10 @@ impl Decoder {
 
     /// The graph for so many threads, for one who runs it.
     pub(crate) fn graph(self: &Arc<Self>, threads: usize) -> Result<InUse> {
-        let session = match self.idle().take_if(|(idle, _)| *idle == threads) {
-            Some((_, session)) => session,
-            None => (self.load)(threads, &Loading::default())?,
-        };
+        // One for another number of threads goes before another is loaded: weights that were packed are each one's own.
+        let idle = self.idle().take().filter(|(idle, _)| *idle == threads);
+        let load = || (self.load)(threads, &Loading::default());
+        let session = idle.map_or_else(load, |(_, session)| Ok(session))?;
         Ok(InUse { session: Some(session), threads, decoder: self.clone() })
     }
 
@@ -144,18 +144,12 @@ pub(crate) struct Config {
     /// Logits of a row.
     pub(crate) vocab: usize,
     pub(crate) layers: usize,
-    pub(crate) heads: usize,
     pub(crate) kv_heads: usize,
     /// Numbers in a key, and in a value, of a head.
     pub(crate) head_size: usize,
-    /// Numbers in a hidden state.
-    pub(crate) width: usize,
     pub(crate) names: Names,
     /// Whether present keys and values are written into the buffer of the past ones.
     pub(crate) shares_buffer: bool,
-    pub(crate) bos: Option<u32>,
-    pub(crate) eos: Vec<u32>,
-    pub(crate) pad: Option<u32>,
 }
 
 /// What inputs and outputs are called.

@@ -30,12 +30,6 @@ struct Model {
     context_length: usize,
     #[serde(default)]
     vocab_size: usize,
-    #[serde(default)]
-    bos_token_id: Ids,
-    #[serde(default)]
-    eos_token_id: Ids,
-    #[serde(default)]
-    pad_token_id: Ids,
     decoder: Option<Decoder>,
     encoder: Option<IgnoredAny>,
     embedding: Option<IgnoredAny>,
@@ -54,7 +48,6 @@ struct Search {
 struct Decoder {
     filename: String,
     session_options: Map<String, Value>,
-    hidden_size: usize,
     num_attention_heads: usize,
     num_key_value_heads: usize,
     num_hidden_layers: usize,
@@ -109,28 +102,6 @@ impl Default for Outputs {
     }
 }
 
-/// None, one, or several ids of tokens.
-#[derive(Default, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Ids {
-    #[default]
-    None,
-    One(i64),
-    Several(Vec<i64>),
-}
-
-impl Ids {
-    /// Those that are ids: a model without such a token may say -1.
-    pub(crate) fn to_vec(&self) -> Vec<u32> {
-        let all = match self {
-            Self::None => &[][..],
-            Self::One(id) => std::slice::from_ref(id),
-            Self::Several(ids) => ids,
-        };
-        all.iter().filter_map(|&id| u32::try_from(id).ok()).collect()
-    }
-}
-
 /// Reads the configuration of a folder.
 ///
 /// # Errors
@@ -165,10 +136,8 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Refusal> {
         context: file.model.context_length,
         vocab: file.model.vocab_size,
         layers: decoder.num_hidden_layers,
-        heads,
         kv_heads: if decoder.num_key_value_heads > 0 { decoder.num_key_value_heads } else { heads },
         head_size: decoder.head_size,
-        width: decoder.hidden_size,
         names: Names {
             tokens: inputs.input_ids.clone(),
             mask: inputs.attention_mask.clone(),
@@ -184,9 +153,6 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Refusal> {
             logits: outputs.logits.clone(),
         },
         shares_buffer: file.search.past_present_share_buffer,
-        bos: file.model.bos_token_id.to_vec().first().copied(),
-        eos: file.model.eos_token_id.to_vec(),
-        pad: file.model.pad_token_id.to_vec().first().copied(),
     })
 }
 
@@ -294,7 +260,7 @@ mod tests {
     fn config(change: impl FnOnce(&mut Value)) -> Result<Config, Refusal> {
         let mut file = serde_json::json!({
             "model": {
-                "type": "llama", "context_length": 64, "vocab_size": 300, "bos_token_id": 1, "eos_token_id": [2, 3], "pad_token_id": -1,
+                "type": "llama", "context_length": 64, "vocab_size": 300, "eos_token_id": [2, 3],
                 "decoder": {
                     "filename": "model.onnx", "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2,
                     "num_hidden_layers": 2, "head_size": 8,
@@ -319,8 +285,7 @@ mod tests {
         let found = config(|_| ()).unwrap();
         assert_eq!(found.graph, Path::new(FOLDER).join("model.onnx"));
         assert_eq!((found.context, found.vocab, found.layers), (64, 300, 2));
-        assert_eq!((found.heads, found.kv_heads, found.head_size, found.width), (4, 2, 8, 32));
-        assert_eq!((found.bos, found.eos, found.pad), (Some(1), vec![2, 3], None));
+        assert_eq!((found.kv_heads, found.head_size), (2, 8));
         assert!(found.shares_buffer);
         let names = found.names;
         assert_eq!((names.tokens.as_str(), names.mask.as_str()), ("ids", "attention_mask"));

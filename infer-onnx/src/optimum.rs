@@ -3,10 +3,8 @@
 use crate::{
     decoder::{Config, Names, Pattern},
     error::BACKEND,
-    genai::Ids,
 };
 use infer_core::{Error, ErrorKind, Result};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{fs, path::Path};
 
@@ -29,7 +27,6 @@ pub(crate) fn read(folder: &Path, graph: &Path) -> Result<Config> {
 /// Numbers have several names, by architecture. One that is not there is 0, and asked of the graph.
 fn config(file: &Map<String, Value>, graph: &Path) -> Config {
     let number = |names: &[&str]| names.iter().find_map(|&name| file.get(name)?.as_u64()).unwrap_or(0) as usize;
-    let ids = |name: &str| file.get(name).and_then(|ids| Ids::deserialize(ids).ok()).unwrap_or_default().to_vec();
     let heads = number(&["num_attention_heads", "n_head", "num_heads"]);
     let width = number(&["hidden_size", "n_embd", "d_model"]);
     let or = |number: usize, other: usize| if number > 0 { number } else { other };
@@ -39,10 +36,8 @@ fn config(file: &Map<String, Value>, graph: &Path) -> Config {
         context: number(&["max_position_embeddings", "n_positions", "n_ctx"]),
         vocab: number(&["vocab_size"]),
         layers: number(&["num_hidden_layers", "n_layer", "num_layers"]),
-        heads,
         kv_heads: or(number(&["num_key_value_heads"]), heads),
         head_size: or(number(&["head_dim"]), width.checked_div(heads).unwrap_or(0)),
-        width,
         names: Names {
             tokens: "input_ids".into(),
             mask: "attention_mask".into(),
@@ -52,9 +47,6 @@ fn config(file: &Map<String, Value>, graph: &Path) -> Config {
             logits: "logits".into(),
         },
         shares_buffer: false,
-        bos: ids("bos_token_id").first().copied(),
-        eos: ids("eos_token_id"),
-        pad: ids("pad_token_id").first().copied(),
     }
 }
 
@@ -72,14 +64,13 @@ mod tests {
             r#"{"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
                 "head_dim": null, "max_position_embeddings": 64, "vocab_size": 300, "eos_token_id": 2, "bos_token_id": null}"#,
         );
-        assert_eq!((llama.heads, llama.kv_heads, llama.head_size, llama.width), (4, 2, 8, 32));
+        assert_eq!((llama.kv_heads, llama.head_size), (2, 8));
         assert_eq!((llama.context, llama.layers, llama.vocab), (64, 2, 300));
-        assert_eq!((llama.bos, llama.eos), (None, vec![2]));
         assert_eq!(llama.names.past[1].name(11), "past_key_values.11.value");
         let gpt2 = parsed(
             r#"{"model_type": "gpt2", "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64, "n_ctx": 64}"#,
         );
-        assert_eq!((gpt2.heads, gpt2.kv_heads, gpt2.head_size, gpt2.layers, gpt2.context), (4, 4, 8, 3, 64));
+        assert_eq!((gpt2.kv_heads, gpt2.head_size, gpt2.layers, gpt2.context), (4, 8, 3, 64));
         assert!(!gpt2.shares_buffer);
     }
 }

@@ -40,6 +40,7 @@ use std::{
 ///   the graph gives logits of the last one only.
 /// - [`Want::Embedding`](infer_core::Want::Embedding), [`shift`](infer_core::Session::shift) and adapters are `Unsupported`.
 /// - A state fits sessions of the same model with the same numbers, in either form.
+/// - Sessions of a model share weights as far as they lie in its files; those that the runtime packs anew are each one's own.
 /// - The layout is [`Split`](infer_core::KvLayout::Split): each sequence has room for a whole context.
 ///
 /// It is `Send` and not `Sync`: it may move to another thread between calls, and is used by one at a time. Sharing one does not compile:

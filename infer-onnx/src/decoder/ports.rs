@@ -266,15 +266,10 @@ mod tests {
             context: 64,
             vocab: 300,
             layers: 2,
-            heads: 4,
             kv_heads: 2,
             head_size: 8,
-            width: 32,
             names,
             shares_buffer: false,
-            bos: None,
-            eos: Vec::new(),
-            pad: None,
         };
         (config, inputs, outputs)
     }

@@ -90,8 +90,9 @@ impl Session {
         slots.clear();
         slots.extend(single.iter().map(|&(slot, _)| slot));
         if self.forward.batches() {
-            // A row that is full has no place for a token in vain.
-            plan::runs(slots, |slot| self.slots.len(slot) < self.limits.context, runs);
+            // A row that is full has no place for a token in vain, and in a long one it has much to look at.
+            let most = self.limits.context.min(plan::LONG);
+            plan::runs(slots, |slot| self.slots.len(slot) < most, runs);
         } else {
             runs.clear();
             runs.extend(slots.iter().map(|&slot| slot..slot + 1));

@@ -9,6 +9,8 @@ use std::ops::Range;
 
 /// Rows with nothing to compute that lie between two that have, at most.
 const GAP: u32 = 2;
+/// Positions of a row from which on it is not bridged: its attention costs as much as is saved.
+pub(super) const LONG: usize = 1024;
 
 /// Cuts `slots`, sorted, into runs of one token a row. `idle` says whether a row may be given a token in vain.
 pub(super) fn runs(slots: &[u32], idle: impl Fn(u32) -> bool, out: &mut Vec<Range<u32>>) {
