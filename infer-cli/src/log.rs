@@ -14,8 +14,8 @@ use tracing_subscriber::{
 /// `target=level` pairs with commas between them.
 const VARIABLE: &str = "INFER_LOG";
 
-/// The target of llama.cpp's own lines.
-const NATIVE: &str = "llama.cpp";
+/// The targets of the runtimes' own lines.
+const NATIVE: [&str; 2] = ["llama.cpp", "onnxruntime"];
 
 /// Turns logging on: `INFER_LOG` where it is set, else errors, and more with each `-v`. What a native library logs of a
 /// failure is in the text of the error already; and where Ctrl-C stops a pass it calls that a failure too.
@@ -24,7 +24,9 @@ pub(crate) fn init(verbose: u8) -> Result<(), Failure> {
         Ok(said) if verbose == 0 => said.parse().map_err(|error| {
             Failure::Usage(format!("the variable {VARIABLE} is `{said}`, not a log filter: {error}"))
         })?,
-        _ if verbose == 0 => Targets::new().with_default(level(0)).with_target(NATIVE, LevelFilter::OFF),
+        _ if verbose == 0 => {
+            Targets::new().with_default(level(0)).with_targets(NATIVE.map(|target| (target, LevelFilter::OFF)))
+        }
         _ => Targets::new().with_default(level(verbose)),
     };
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).without_time();

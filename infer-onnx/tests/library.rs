@@ -18,6 +18,7 @@ use std::{
         mpsc,
     },
     thread,
+    time::Duration,
 };
 use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, span};
 
@@ -263,8 +264,17 @@ fn compute(first: &mpsc::Sender<()>, n: usize) {
 
 #[test]
 fn a_process_ends_well_whatever_is_alive() {
-    const CASES: [&str; 8] =
-        ["idle", "thread", "computing", "many computing", "loading", "unwound", "panicked main", "listener exits"];
+    const CASES: [&str; 9] = [
+        "idle",
+        "thread",
+        "computing",
+        "many computing",
+        "loading",
+        "loading for long",
+        "unwound",
+        "panicked main",
+        "listener exits",
+    ];
     let said = cases("a_process_ends_well_whatever_is_alive", &CASES, |case| {
         let (first, seen) = mpsc::channel();
         match case {
@@ -303,6 +313,16 @@ fn a_process_ends_well_whatever_is_alive() {
                     }
                 });
                 seen.recv().unwrap();
+            }
+            // Loading it takes longer than the end is put off: it is told to stop.
+            "loading for long" => {
+                let (onnx, model) = (load(), squares(8_000));
+                thread::spawn(move || {
+                    first.send(()).unwrap();
+                    drop(Graph::from_bytes(&onnx, &model, &GraphOptions::new().with_threads(1)));
+                });
+                seen.recv().unwrap();
+                thread::sleep(Duration::from_millis(300));
             }
             "unwound" => {
                 let unwound = thread::spawn(|| {

@@ -14,6 +14,7 @@ mod cast;
 mod exit;
 mod frozen;
 mod global;
+mod load;
 mod providers;
 mod run_options;
 mod session;

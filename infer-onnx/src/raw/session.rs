@@ -1,6 +1,8 @@
 //! Graphs that are loaded.
 
-use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, global, providers, type_info::TypeInfo};
+use super::{
+    Api, Binding, RunOptions, SharedWeights, Value, api::some, global, load::Load, providers, type_info::TypeInfo,
+};
 use crate::{
     error::{error, invalid_input},
     tensor::{Port, ValueType},
@@ -139,10 +141,13 @@ impl Session {
             // SAFETY: the options are ours alone and end with this function; the session keeps the weights alive.
             unsafe { weights.add_to(options.ptr_mut()) }?;
         }
+        // SAFETY: the options end with this function, after what was begun here.
+        let load = unsafe { Load::begin(api, options.ptr_mut()) };
         let mut session = ptr::null_mut();
         let status = global::native(|| {
             create(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut session)
         });
+        drop(load);
         api.check("load the model", status)?;
         let mut owner = Owner {
             api,
