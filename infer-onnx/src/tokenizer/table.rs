@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 /// How many ids may be missing among those of a vocabulary.
 const MAX_HOLES: usize = 1 << 16;
-/// Control tokens that end a turn, or all of a text, by the names they have in the models that are in use. Files do not always say it.
+/// Control tokens that end a turn, or all of a text, by the names they have in the models that are in use. Files do not always say it; llama.cpp goes
+/// by names too.
 const ENDS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -30,6 +31,15 @@ const ENDS: &[&str] = &[
     "<eos>",
     "</s>",
     "[EOS]",
+    // Behind these another file or repository would begin, in models that have seen much code.
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<reponame>",
+    "<|file_sep|>",
 ];
 /// How many of them end a turn; the others end more or less than that.
 const END_OF_TURN: usize = 11;
