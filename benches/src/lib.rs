@@ -14,7 +14,7 @@ pub mod http;
 mod judge;
 pub mod memory;
 mod random;
-#[allow(unsafe_code, reason = "it calls llama.cpp as a C program does, to be compared with")]
+#[allow(unsafe_code, reason = "it calls the runtimes as a C program does, to be compared with")]
 pub mod raw;
 mod run;
 pub mod server;

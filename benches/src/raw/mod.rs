@@ -2,7 +2,9 @@
 
 mod context;
 mod embed;
+mod graph;
 mod spy;
 
 pub use context::{Context, argmax};
+pub use graph::CGraph;
 pub use spy::Spy;
