@@ -32,10 +32,10 @@ use std::{fmt, io::Cursor, path::Path, sync::Arc, time::Instant};
 /// It is `Send`: any thread may run it, one at a time.
 ///
 /// ```no_run
-/// use infer_onnx::{Graph, GraphOptions, Onnx, TensorView};
+/// use infer_onnx::{Graph, GraphOptions, LoadOptions, Onnx, TensorView};
 ///
 /// # fn main() -> infer_core::Result<()> {
-/// # let onnx: Onnx = unimplemented!();
+/// let onnx = Onnx::load(&LoadOptions::new())?;
 /// let mut graph = Graph::open(&onnx, "model.onnx", &GraphOptions::new())?;
 /// for input in graph.inputs() {
 ///     println!("{}: {}", input.name(), input.kind()); // x: float32[1, 64]
@@ -158,8 +158,7 @@ impl Graph {
     ///
     /// ```no_run
     /// # use infer_onnx::{Graph, GraphOptions, Onnx, Provider};
-    /// # fn main() -> infer_core::Result<()> {
-    /// # let onnx: Onnx = unimplemented!();
+    /// # fn open(onnx: Onnx) -> infer_core::Result<()> {
     /// let options = GraphOptions::new().with_provider(Provider::cuda()).with_fallback(true);
     /// let graph = Graph::open(&onnx, "model.onnx", &options)?;
     /// for provider in graph.providers() {
@@ -187,8 +186,7 @@ impl Graph {
     ///
     /// ```no_run
     /// # use infer_onnx::{Graph, Input, Tensor, TensorView};
-    /// # fn main() -> infer_core::Result<()> {
-    /// # let mut graph: Graph = unimplemented!();
+    /// # fn run(graph: &mut Graph) -> infer_core::Result<()> {
     /// let (ids, names) = ([1_i64, 2, 3], Tensor::strings(&[1], vec!["a".to_owned()])?);
     /// graph.run([("ids", Input::from(TensorView::new(&[1, 3], &ids)?)), ("names", Input::from(&names))])?;
     /// # Ok(())

@@ -17,8 +17,7 @@ use std::{fmt, sync::Arc};
 ///
 /// ```no_run
 /// # use infer_onnx::{Graph, TensorViewMut};
-/// # fn main() -> infer_core::Result<()> {
-/// # let mut graph: Graph = unimplemented!();
+/// # fn run(graph: &mut Graph) -> infer_core::Result<()> {
 /// let mut y = vec![0.0_f32; 64];
 /// let mut binding = graph.binding()?;
 /// binding.bind_zeros("x", &[1, 64])?;

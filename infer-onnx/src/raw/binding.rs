@@ -129,12 +129,7 @@ impl<'m> Binding<'m> {
         self.inputs.get(index)?.as_deref()
     }
 
-    /// The bytes of a tensor that is bound as an input, to be written; of memory made here or given to be written.
-    pub(crate) fn input_bytes_mut(&mut self, index: usize) -> Result<&mut [u8]> {
-        self.writable_input(index)?.bytes_mut()
-    }
-
-    /// Its elements.
+    /// The elements of a tensor that is bound as an input, to be written; of memory made here or given to be written.
     pub(crate) fn input_elements_mut<T: Element>(&mut self, index: usize) -> Result<&mut [T]> {
         self.writable_input(index)?.elements_mut()
     }
@@ -146,17 +141,6 @@ impl<'m> Binding<'m> {
             .filter(|value| value.may_be_written())
             .map(Borrowed::value_mut)
             .ok_or_else(|| invalid_input(format!("nothing that can be written is bound as input {index}")))
-    }
-
-    /// Gives another shape to a tensor that was made here and is bound as an input; where it is shared, to the output too.
-    pub(crate) fn reshape_input(&mut self, index: usize, shape: &[i64]) -> Result<()> {
-        self.writable_input(index)?.reshape(shape)?;
-        let output = self.outputs.iter().position(|output| matches!(output, Output::Shared(input) if *input == index));
-        let Some(value) = self.inputs[index].take() else { return Ok(()) };
-        let told = self.tell_input(index, &value);
-        let told = told.and_then(|()| output.map_or(Ok(()), |output| self.tell_output(output, &value)));
-        self.inputs[index] = Some(value);
-        told
     }
 
     /// What an output was in the last run, or what is bound as it.
@@ -186,20 +170,6 @@ impl<'m> Binding<'m> {
     /// Whether an input has a value.
     pub(crate) fn is_bound(&self, input: usize) -> bool {
         self.input(input).is_some()
-    }
-
-    /// Lets go of all inputs.
-    pub(crate) fn clear_inputs(&mut self) {
-        // SAFETY: the binding lives and is ours exclusively; the values it has references to live until after.
-        unsafe { (self.handle.owner.api.table().ClearBoundInputs)(self.handle.binding.as_ptr()) };
-        for index in 0..self.inputs.len() {
-            let value = self.inputs[index].take();
-            let shared = |output: &&mut Output<'m>| matches!(output, Output::Shared(input) if *input == index);
-            // An output that went there goes on going there.
-            if let (Some(output), Some(value)) = (self.outputs.iter_mut().find(shared), value) {
-                *output = Output::Given(value);
-            }
-        }
     }
 
     pub(super) fn owner(&self) -> &Arc<Owner> {

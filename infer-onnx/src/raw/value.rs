@@ -17,7 +17,6 @@ use std::{
     ffi::c_int,
     fmt,
     marker::PhantomData,
-    mem,
     ops::Deref,
     ptr::{self, NonNull},
     slice,
@@ -33,9 +32,8 @@ use std::{
 /// [`Session::run`](super::Session::run) gives no value whose memory is that of an input. Memory that runs write into is inside a
 /// [`Binding`](super::Binding), which a run borrows exclusively.
 pub(crate) struct Value {
-    /// Released first; then what its memory is part of; then the session it came from.
+    /// Released first; then the session it came from.
     handle: Handle,
-    base: Option<Base>,
     owner: Option<Arc<Owner>>,
     contents: Contents,
     /// The dimensions as the runtime has them, and as Rust does.
@@ -224,7 +222,7 @@ impl Value {
 
     fn bare(handle: Handle, owner: Option<Arc<Owner>>) -> Self {
         let (shape, dims, data) = (Vec::new(), Vec::new(), ptr::null_mut());
-        Self { handle, base: None, owner, contents: Contents::Nothing, shape, dims, data, len: 0, ours: false }
+        Self { handle, owner, contents: Contents::Nothing, shape, dims, data, len: 0, ours: false }
     }
 
     pub(crate) fn contents(&self) -> Contents {
@@ -309,25 +307,6 @@ impl Value {
         }
     }
 
-    /// The same memory in another shape, which must not need more bytes than there are: a prefix of it. Only of a tensor made here.
-    pub(crate) fn reshape(&mut self, shape: &[i64]) -> Result<()> {
-        let Some(dtype) = self.dtype().filter(|&dtype| self.ours && dtype != DType::String) else {
-            return Err(invalid_input("only a tensor of numbers that was made here takes another shape"));
-        };
-        let wanted = bytes_of(dtype, shape)?;
-        let room = self.base.as_ref().map_or(self.len, |base| base.len);
-        if wanted > room {
-            return Err(sizes_differ(dtype, shape, wanted, room));
-        }
-        let start = self.base.as_ref().map_or(self.data, |base| base.data);
-        let Self { handle, shape, dims, data, len, .. } = Self::over(dtype, shape, start, wanted)?;
-        let before = mem::replace(&mut self.handle, handle);
-        // The first one has the memory; those that come after it only point there, and may go.
-        self.base.get_or_insert(Base { _handle: before, data: start, len: room });
-        (self.shape, self.dims, self.data, self.len) = (shape, dims, data, len);
-        Ok(())
-    }
-
     /// The elements of a tensor of strings. They are bytes to the runtime, so they need not be text.
     pub(crate) fn strings(&self) -> Result<Vec<Vec<u8>>> {
         if self.dtype() != Some(DType::String) {
@@ -396,7 +375,6 @@ impl Value {
     /// Puts another value of a run in the place of this one; its memory for the dimensions is kept.
     pub(super) fn replace(&mut self, value: NonNull<OrtValue>) -> Result<()> {
         self.handle = Handle::new(self.handle.api, value);
-        self.base = None;
         self.ours = false;
         self.describe()
     }
@@ -550,13 +528,6 @@ impl fmt::Debug for Value {
 struct Handle {
     api: Api,
     value: NonNull<OrtValue>,
-}
-
-/// What a tensor that was reshaped is a part of.
-struct Base {
-    _handle: Handle,
-    data: *mut u8,
-    len: usize,
 }
 
 impl Handle {
