@@ -29,7 +29,17 @@ use std::{fmt, io::Cursor, path::Path, sync::Arc, time::Instant};
 /// [`run`](Self::run) gives it tensors and other values by name, and [`outputs`](Self::outputs) lends what came out, until the next run. For
 /// many runs with values of the same shapes, a [`Binding`] keeps them bound, so that a run does nothing but run.
 ///
-/// It is `Send`: any thread may run it, one at a time.
+/// It is `Send`: any thread may run it, one at a time. So it is not `Sync`, and this does not compile:
+///
+/// ```compile_fail,E0277
+/// fn shared(graph: &infer_onnx::Graph) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| println!("{:?}", graph.inputs()));
+///     });
+/// }
+/// ```
+///
+/// A pool of sessions is what many threads can run at once.
 ///
 /// ```no_run
 /// use infer_onnx::{Graph, GraphOptions, LoadOptions, Onnx, TensorView};

@@ -1,8 +1,11 @@
 //! Values: tensors, sequences and maps.
 
+mod describe;
+mod parts;
+
 use super::{
     Api,
-    api::{dtype_of, element_of, some},
+    api::{element_of, some},
     as_elements_mut,
     session::Owner,
 };
@@ -12,9 +15,8 @@ use crate::{
     tensor::Element,
 };
 use infer_core::{ErrorKind, Result};
-use infer_sys::onnxruntime::{ONNXType, OrtMemoryInfoDeviceType, OrtValue};
+use infer_sys::onnxruntime::OrtValue;
 use std::{
-    ffi::c_int,
     fmt,
     marker::PhantomData,
     ops::Deref,
@@ -179,35 +181,6 @@ impl Value {
         Ok(tensor)
     }
 
-    /// A sequence of these, which are all of one kind.
-    pub(crate) fn sequence(elements: Vec<Self>) -> Result<Self> {
-        Self::collection(&elements, ONNXType::ONNX_TYPE_SEQUENCE, Contents::Sequence)
-    }
-
-    /// A map: a tensor of keys and one of as many values.
-    pub(crate) fn map(keys: Self, values: Self) -> Result<Self> {
-        Self::collection(&[keys, values], ONNXType::ONNX_TYPE_MAP, Contents::Map)
-    }
-
-    /// Of values that nobody else has, since the new one shares their memory.
-    fn collection(parts: &[Self], kind: ONNXType, contents: Contents) -> Result<Self> {
-        let api = Api::loaded()?;
-        if parts.is_empty() || parts.iter().any(|part| part.contents == Contents::Nothing) {
-            return Err(invalid_input("a sequence or map cannot be made of nothing"));
-        }
-        if contents == Contents::Map && parts.iter().any(|part| !matches!(part.contents, Contents::Tensor(_))) {
-            return Err(invalid_input("the keys and the values of a map are a tensor each"));
-        }
-        let pointers: Vec<*const OrtValue> = parts.iter().map(Self::as_ptr).collect();
-        let mut value = ptr::null_mut();
-        // SAFETY: as many live values as are said; `value` is a valid place.
-        let status = unsafe { (api.table().CreateValue)(pointers.as_ptr(), pointers.len(), kind, &raw mut value) };
-        api.check("make a sequence or map", status)?;
-        let mut value = Self::bare(Handle::new(api, some(value)?), None);
-        value.contents = contents;
-        Ok(value)
-    }
-
     /// A value that a run gave, with the session it came from.
     pub(super) fn of_run(api: Api, value: NonNull<OrtValue>, owner: Arc<Owner>) -> Result<Self> {
         let mut value = Self::bare(Handle::new(api, value), Some(owner));
@@ -307,56 +280,6 @@ impl Value {
         }
     }
 
-    /// The elements of a tensor of strings. They are bytes to the runtime, so they need not be text.
-    pub(crate) fn strings(&self) -> Result<Vec<Vec<u8>>> {
-        if self.dtype() != Some(DType::String) {
-            return Err(invalid_input("a value that is no tensor of strings was asked for strings"));
-        }
-        let (api, count) = (self.handle.api, elements_of(&self.shape)?);
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let mut len = 0;
-        // SAFETY: a live tensor of strings; `len` is a valid place.
-        let status = unsafe { (api.table().GetStringTensorDataLength)(self.as_ptr(), &raw mut len) };
-        api.check("ask how long strings are", status)?;
-        let (mut bytes, mut offsets) = (vec![0_u8; len], vec![0_usize; count]);
-        let (start, places) = (bytes.as_mut_ptr().cast(), offsets.as_mut_ptr());
-        // SAFETY: a live tensor of so many strings; both buffers are as long as is said.
-        let status = unsafe { (api.table().GetStringTensorContent)(self.as_ptr(), start, len, places, count) };
-        api.check("read strings", status)?;
-        let ends = offsets[1..].iter().copied().chain([len]);
-        let slices = offsets.iter().zip(ends).map(|(&from, to)| bytes.get(from..to).map(<[u8]>::to_vec));
-        slices.collect::<Option<_>>().ok_or_else(|| error(ErrorKind::Runtime, "ONNX Runtime gave strings that overlap"))
-    }
-
-    /// How many parts there are: of a sequence its elements, of a map two.
-    pub(crate) fn count(&self) -> Result<usize> {
-        let api = self.handle.api;
-        let mut count = 0;
-        // SAFETY: a live value; what is no sequence or map is refused; `count` is a valid place.
-        let status = unsafe { (api.table().GetValueCount)(self.as_ptr(), &raw mut count) };
-        api.check("count the elements of a value", status)?;
-        Ok(count)
-    }
-
-    /// A part, copied out: of a sequence an element, of a map its keys (0) or values (1).
-    pub(crate) fn part(&self, index: usize) -> Result<Self> {
-        let count = self.count()?;
-        let number = c_int::try_from(index).ok().filter(|_| index < count);
-        let Some(number) = number else {
-            return Err(invalid_input(format!("element {index} was asked for, but there are {count}")));
-        };
-        let api = self.handle.api;
-        let mut part = ptr::null_mut();
-        // SAFETY: a live value with more parts than the index; the allocator lives for ever; `part` is a valid place.
-        let status = unsafe { (api.table().GetValue)(self.as_ptr(), number, api.allocator(), &raw mut part) };
-        api.check("take an element out of a value", status)?;
-        let mut part = Self::bare(Handle::new(api, some(part)?), self.owner.clone());
-        part.describe()?;
-        Ok(part)
-    }
-
     /// Whether the memory of two tensors overlaps.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.data.addr(), other.data.addr());
@@ -370,125 +293,6 @@ impl Value {
 
     pub(super) fn as_ptr(&self) -> *const OrtValue {
         self.handle.as_ptr()
-    }
-
-    /// Puts another value of a run in the place of this one; its memory for the dimensions is kept.
-    pub(super) fn replace(&mut self, value: NonNull<OrtValue>) -> Result<()> {
-        self.handle = Handle::new(self.handle.api, value);
-        self.ours = false;
-        self.describe()
-    }
-
-    /// Asks the runtime what the value is, and where.
-    fn describe(&mut self) -> Result<()> {
-        (self.contents, self.data, self.len) = (Contents::Nothing, ptr::null_mut(), 0);
-        self.set_shape(&[])?;
-        let (api, value) = (self.handle.api, self.handle.as_ptr());
-        let mut there = 0;
-        // SAFETY: a live value, a valid place.
-        let status = unsafe { (api.table().HasValue)(value, &raw mut there) };
-        api.check("ask whether a value is there", status)?;
-        if there == 0 {
-            return Ok(());
-        }
-        let mut is_tensor = 0;
-        // SAFETY: as above.
-        let status = unsafe { (api.table().IsTensor)(value, &raw mut is_tensor) };
-        api.check("ask whether a value is a tensor", status)?;
-        if is_tensor == 0 { self.describe_collection() } else { self.describe_tensor() }
-    }
-
-    fn describe_collection(&mut self) -> Result<()> {
-        const SEQUENCE: i32 = ONNXType::ONNX_TYPE_SEQUENCE as i32;
-        const MAP: i32 = ONNXType::ONNX_TYPE_MAP as i32;
-        let mut kind = 0_i32;
-        // SAFETY: a live value; the place is as large as the enumeration, which is `repr(i32)`, and takes numbers it does not have.
-        let status = unsafe { (self.handle.api.table().GetValueType)(self.as_ptr(), (&raw mut kind).cast()) };
-        self.handle.api.check("ask what a value is", status)?;
-        self.contents = match kind {
-            SEQUENCE => Contents::Sequence,
-            MAP => Contents::Map,
-            other => {
-                let message =
-                    format!("a value is neither tensor, sequence nor map, but of kind {other} of ONNX Runtime");
-                return Err(error(ErrorKind::Unsupported, message));
-            }
-        };
-        Ok(())
-    }
-
-    /// Takes over dimensions, in memory that is there.
-    fn set_shape(&mut self, shape: &[i64]) -> Result<()> {
-        elements_of(shape)?;
-        self.shape.clear();
-        self.shape.extend_from_slice(shape);
-        self.dims.clear();
-        // None is negative: looked at just now.
-        self.dims.extend(shape.iter().filter_map(|&dim| usize::try_from(dim).ok()));
-        Ok(())
-    }
-
-    fn describe_tensor(&mut self) -> Result<()> {
-        let (api, value) = (self.handle.api, self.handle.as_ptr());
-        let (mut element, mut dims, mut rank) = (0_i32, ptr::null(), 0);
-        // SAFETY: a live tensor; valid places, the first as large as the enumeration (see `describe_collection`).
-        let status = unsafe {
-            (api.table().GetTensorElementTypeAndShapeDataReference)(
-                value,
-                (&raw mut element).cast(),
-                &raw mut dims,
-                &raw mut rank,
-            )
-        };
-        api.check("ask for the shape of a tensor", status)?;
-        if rank > 0 && !dims.is_null() {
-            // SAFETY: the entry gives as many dimensions as it says, which live as long as the value does and are copied now.
-            let dims = unsafe { slice::from_raw_parts(dims, rank) };
-            self.set_shape(dims)?;
-        }
-        let Some(dtype) = dtype_of(element) else {
-            let message = format!("a tensor has elements of kind {element} of ONNX Runtime, which is not known here");
-            return Err(error(ErrorKind::Unsupported, message));
-        };
-        if dtype != DType::String {
-            self.find_data(dtype)?;
-        }
-        self.contents = Contents::Tensor(dtype);
-        Ok(())
-    }
-
-    /// Asks where the elements are.
-    fn find_data(&mut self, dtype: DType) -> Result<()> {
-        let (api, value) = (self.handle.api, self.handle.as_ptr());
-        let mut memory = ptr::null();
-        // SAFETY: a live tensor, a valid place.
-        let status = unsafe { (api.table().GetTensorMemoryInfo)(value, &raw mut memory) };
-        api.check("ask where a tensor is", status)?;
-        let mut device = 0_i32;
-        // SAFETY: the memory info is the tensor's and lives; the place is as large as the enumeration (see `describe_collection`).
-        unsafe { (api.table().MemoryInfoGetDeviceType)(memory, (&raw mut device).cast()) };
-        if device != OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU as i32 {
-            return Err(error(
-                ErrorKind::Unsupported,
-                "a tensor is in memory of a device, and only the host's is read",
-            ));
-        }
-        let mut len = 0;
-        // SAFETY: a live tensor of numbers, a valid place.
-        let status = unsafe { (api.table().GetTensorSizeInBytes)(value, &raw mut len) };
-        api.check("ask how large a tensor is", status)?;
-        let expected = bytes_of(dtype, &self.shape)?;
-        if len != expected {
-            return Err(sizes_differ(dtype, &self.shape, expected, len));
-        }
-        if len > 0 {
-            let mut data = ptr::null_mut();
-            // SAFETY: a live tensor of numbers, a valid place.
-            let status = unsafe { (api.table().GetTensorMutableData)(value, &raw mut data) };
-            api.check("ask for the memory of a tensor", status)?;
-            (self.data, self.len) = (some(data)?.as_ptr().cast(), len);
-        }
-        Ok(())
     }
 }
 
