@@ -371,6 +371,47 @@ fn a_process_ends_well_whatever_is_alive() {
     assert!(is_child() || said.iter().all(|said| said == &["ends"]), "{said:?}");
 }
 
+/// Loads the library by way of `examples/embedded.rs`, and ends while a thread of it computes. What it is told beside that: to have Python's own ONNX
+/// Runtime compute in the same process, to compute once more when it finalises, to end by an exception, or to have a thread of its own inside.
+const IN_PYTHON: &str = r#"
+import atexit, ctypes, sys, threading
+library, model, case = ctypes.CDLL(sys.argv[1]), sys.argv[2].encode(), sys.argv[3]
+assert library.embedded_compute(model, 1) == 0
+if case == "beside":
+    import numpy, onnxruntime
+    session = onnxruntime.InferenceSession(model.decode())
+    print(session.run(None, {"x0": numpy.eye(4, dtype="float32")})[0].sum())
+if case == "finaliser":
+    atexit.register(lambda: library.embedded_compute(model, 0))
+if case == "thread":
+    def compute():
+        while library.embedded_compute(model, 0) == 0:
+            pass
+    threading.Thread(target=compute, daemon=True).start()
+print("ends", flush=True)
+if case == "exception":
+    raise SystemExit(0)
+"#;
+
+#[test]
+fn a_python_that_has_loaded_it_finalises_well() {
+    let program = std::env::current_exe().unwrap();
+    let file = format!("{}embedded{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let library = program.ancestors().nth(2).unwrap().join("examples").join(file);
+    assert!(library.exists(), "{} is not there: cargo build -p infer-onnx --examples", library.display());
+    let folder = std::env::temp_dir().join(format!("infer-onnx-python-{}", process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let model = folder.join("squares.onnx");
+    fs::write(&model, squares(16)).unwrap();
+    for case in ["plain", "beside", "finaliser", "thread", "exception"] {
+        let mut python = build_support::python::command().unwrap_or_else(|error| panic!("{error}"));
+        let output = python.args(["-c", IN_PYTHON]).args([&library, &model]).arg(case).output().unwrap();
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && text.contains("ends"), "{case}: ended with {}:\n{text}", output.status);
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Where this program's own library is, for a look at what is opened.
 fn mapped() -> Vec<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
