@@ -1,8 +1,10 @@
 //! Semantic search: the sentences that are nearest to a question, by the vectors of an embedding model.
 //!
-//! `cargo run -p infer-examples --bin embed -- MODEL QUESTION`
+//! `cargo run -p infer-examples --bin embed -- [--backend NAME] MODEL QUESTION`
+//!
+//! MODEL is a file for llama.cpp, or a folder for ONNX Runtime; what it is is seen, or said by its backend.
 
-use infer::Engine;
+use infer::{Backend, Engine};
 
 const SENTENCES: [&str; 8] = [
     "The ferry leaves the old harbour at nine.",
@@ -16,11 +18,21 @@ const SENTENCES: [&str; 8] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let path = arguments.next().ok_or("which model? `cargo xtask model minilm` prints the path of one")?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    let backend: Option<Backend> = match arguments.next_if_eq("--backend") {
+        Some(_) => Some(arguments.next().ok_or("which backend? llama or onnx")?.parse()?),
+        None => None,
+    };
+    let path = arguments
+        .next()
+        .ok_or("which model? `cargo xtask model minilm` prints the path of one, and so does `minilm-onnx`")?;
     let question = arguments.next().unwrap_or_else(|| "When is the boat going?".to_owned());
     // Vectors are as the model was trained to make them, and of length 1: then the dot product of two is their cosine.
-    let engine = Engine::open(path)?;
+    let mut builder = Engine::builder(path);
+    if let Some(backend) = backend {
+        builder = builder.with_backend(backend);
+    }
+    let engine = builder.build()?;
 
     // What is searched is encoded once, all sentences in as few passes as they fit in. An index would keep these vectors. In a service, texts
     // of all who ask share passes.

@@ -1,8 +1,8 @@
 //! The engine on real models: a text among others is what it is by itself, up to a near-tie, and what only a runtime can show.
 
 use infer::{
-    AdapterSource, Completion, EncoderOptions, Engine, ErrorKind, FinishReason, Generator, KvLayout, Model, Request,
-    Sampling, SessionOptions, Special,
+    AdapterSource, Backend, Completion, EncoderOptions, Engine, ErrorKind, FinishReason, Generator, KvLayout, Model,
+    Request, Sampling, SessionOptions, Special,
 };
 use kit::{
     greedy::{Agreement, Run},
@@ -222,4 +222,28 @@ fn a_cancelled_text_keeps_what_it_said() {
     let rest = generation.complete().unwrap();
     assert_eq!(rest.finish, FinishReason::Cancelled);
     assert_eq!(rest.stats.generated_tokens, first.tokens.len() + rest.tokens.len());
+}
+
+/// The graph's keys and values live in ONNX Runtime; the scheduler does not know.
+#[test]
+fn a_folder_for_onnx_runtime_is_served_like_any_model() {
+    for name in ["tiny-onnx", "tiny-onnx-plain"] {
+        let model = infer::open(path(name)).unwrap();
+        let session = SessionOptions::new().with_context(96).with_threads(1);
+        let requests: Vec<_> = (0..7)
+            .map(|number| {
+                Request::text(format!("{number} boats").repeat(1 + number)).with_max_tokens(COUNT).with_ignore_end(true)
+            })
+            .collect();
+        let runs: Vec<_> = requests.iter().map(|request| solo(&*model, &session, request)).collect();
+        let engine =
+            Engine::builder(path(name)).with_backend(Backend::Onnx).with_sequences(3).with_context(96).with_threads(1);
+        let engine = engine.build().unwrap();
+        let all: Vec<_> = requests.iter().map(|request| engine.generate(request.clone())).collect();
+        let pairs: Vec<_> = runs.into_iter().zip(all.into_iter().map(|one| one.complete().unwrap())).collect();
+        assert!(agreeing(&pairs, TINY) * 2 >= pairs.len(), "{name}");
+        // What begins as a text before it did is not computed again, or is, as the graph allows; and comes to the same.
+        let again = engine.generate(requests[6].clone()).complete().unwrap();
+        agreeing(&[(pairs[6].0.clone(), again)], TINY);
+    }
 }

@@ -15,8 +15,12 @@ fn run(program: &str, arguments: &[&str]) -> (String, String) {
 }
 
 fn run_with(program: &str, model: &Path, arguments: &[&str]) -> (String, String) {
+    outcome(Command::new(program).arg(model).args(arguments))
+}
+
+fn outcome(command: &mut Command) -> (String, String) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = Command::new(program).arg(model).args(arguments).output().unwrap();
+    let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     assert!(output.status.success(), "{stderr}");
@@ -75,6 +79,43 @@ fn a_question_finds_the_sentence_that_answers_it() {
         let best = stdout.lines().next().unwrap();
         assert!(best.ends_with(answer), "{question}\n{stdout}");
     }
+}
+
+/// The same weights as a graph, on another runtime.
+#[test]
+#[cfg(feature = "onnx")]
+fn a_question_finds_its_sentence_on_onnx_runtime_too() {
+    let [llama, onnx] = ["minilm", "minilm-onnx"].map(|name| build_support::fixtures::model(name).unwrap());
+    let question = "Which fruit is in season?";
+    let (theirs, _) = run_with(env!("CARGO_BIN_EXE_embed"), &llama, &[question]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_embed"));
+    let (stdout, _) = outcome(command.args(["--backend", "onnx"]).arg(onnx).arg(question));
+    assert!(stdout.lines().next().unwrap().ends_with("Pears ripen in September."), "{stdout}");
+    let sentences = |text: &str| text.lines().map(|line| line[7..].to_owned()).collect::<Vec<_>>();
+    assert_eq!(sentences(&stdout), sentences(&theirs));
+}
+
+#[test]
+#[cfg(feature = "onnx")]
+fn files_are_told_apart_by_their_bytes() {
+    let model = build_support::fixtures::model("magika").expect("`cargo xtask setup --only magika` brings it");
+    let path = |file: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/").to_owned() + file;
+    let graph = model.join("model.onnx");
+    let files = [
+        (path("classify.rs"), "rust"),
+        (path("Cargo.toml"), "toml"),
+        (path("../README.md"), "markdown"),
+        (path("tools.jinja"), "jinja"),
+        (graph.to_str().unwrap().to_owned(), "onnx"),
+        (path("tests"), "directory"),
+        ("/dev/null".to_owned(), "empty"),
+    ];
+    let arguments: Vec<&str> = files.iter().map(|(file, _)| file.as_str()).collect();
+    let (stdout, _) = run_with(env!("CARGO_BIN_EXE_classify"), &model, &arguments);
+    for (line, (file, label)) in stdout.lines().zip(&files) {
+        assert!(line.starts_with(&format!("{file}: {label}")), "{line}");
+    }
+    assert_eq!(stdout.lines().count(), files.len());
 }
 
 #[test]

@@ -24,7 +24,7 @@ const MOST_LINES: usize = 100_000;
 /// Which model, and with what it is opened.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ModelArgs {
-    /// The model file; of a split GGUF, the first part.
+    /// The model file, of a split GGUF the first part; for ONNX the file or its folder.
     #[arg(long, short, value_name = "PATH")]
     model: PathBuf,
 
@@ -40,7 +40,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "library")]
     variant: Option<Variant>,
 
-    /// A device to compute on, as `infer devices` names it (several: --device Vulkan0 --device Vulkan1); CPU is the processor alone.
+    /// A device to compute on, as `infer devices` names it (several: --device Vulkan0 --device Vulkan1); CPU is the processor alone. For
+    /// ONNX an execution provider, such as CUDA.
     #[arg(long = "device", value_name = "NAME")]
     devices: Vec<String>,
 }

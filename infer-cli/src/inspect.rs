@@ -5,10 +5,10 @@ use infer::{Inspection, ModelInfo, cost::DtypeWeights};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
-/// Show what a model file says of itself. Reads the header only; no runtime is needed.
+/// Show what a model says of itself. Reads headers and settings only; no runtime is needed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Inspect {
-    /// The model file; of a split GGUF, the first part.
+    /// The model file, of a split GGUF the first part; for ONNX the file or its folder.
     path: PathBuf,
 
     /// One JSON object.
@@ -70,11 +70,21 @@ fn text(of: &Inspection) -> String {
     if let Some(name) = &of.info.name {
         row("name", name.clone());
     }
-    row("architecture", of.info.architecture.clone());
-    row("layers", of.info.layers.to_string());
-    row("width", of.info.width.to_string());
-    row("heads", format!("{}, on {} key/value heads", of.info.heads, of.info.kv_heads));
-    row("context", format!("{} tokens", output::count(of.info.context as u64)));
+    if !of.info.architecture.is_empty() {
+        row("architecture", of.info.architecture.clone());
+    }
+    // Graphs need not be of text, and have none of these.
+    for (name, number) in [("layers", of.info.layers), ("width", of.info.width)] {
+        if number > 0 {
+            row(name, number.to_string());
+        }
+    }
+    if of.info.heads > 0 {
+        row("heads", format!("{}, on {} key/value heads", of.info.heads, of.info.kv_heads));
+    }
+    if of.info.context > 0 {
+        row("context", format!("{} tokens", output::count(of.info.context as u64)));
+    }
     row("parameters", output::count(of.info.parameters));
     for dtype in of.weights.by_dtype() {
         let (count, bytes) = (output::count(dtype.elements), output::bytes(dtype.bytes));
@@ -82,8 +92,9 @@ fn text(of: &Inspection) -> String {
     }
     let bits = of.weights.bits_per_weight();
     row("", format!("{} in all, {bits:.2} bits a parameter", output::bytes(of.weights.bytes())));
-    let family = of.tokenizer.as_deref().unwrap_or("none");
-    row("tokenizer", format!("{family}, {} tokens", output::count(of.info.vocab as u64)));
+    if let Some(family) = &of.tokenizer {
+        row("tokenizer", format!("{family}, {} tokens", output::count(of.info.vocab as u64)));
+    }
     row(
         "chat template",
         of.info

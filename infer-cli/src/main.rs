@@ -15,6 +15,11 @@ mod inspect;
 mod lines;
 mod log;
 mod output;
+#[cfg(feature = "onnx")]
+mod run;
+#[cfg(not(feature = "onnx"))]
+#[path = "no_run.rs"]
+mod run;
 mod sampling;
 mod setup;
 mod tokenize;
@@ -54,6 +59,7 @@ enum Command {
     Embed(embed::Embed),
     Rerank(embed::Rerank),
     Classify(embed::Classify),
+    Run(run::Run),
     Tokenize(tokenize::Tokenize),
     Inspect(inspect::Inspect),
     Cost(cost::Cost),
@@ -79,6 +85,7 @@ fn run(host: &Host, cli: &Cli) -> Result<(), Failure> {
         Command::Embed(command) => command.run(),
         Command::Rerank(command) => command.run(),
         Command::Classify(command) => command.run(),
+        Command::Run(command) => command.run(),
         Command::Tokenize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Cost(command) => command.run(),

@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod decoder;
+mod encoder;
 mod error;
 mod fingerprint;
 mod forward;
@@ -24,6 +25,7 @@ mod session;
 mod tensor;
 mod tokenizer;
 
+pub use encoder::Encoder;
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
 pub use model::Model;
 pub use onnx::{Installed, LoadOptions, Onnx};

@@ -1,14 +1,14 @@
 //! An open model.
 
 use crate::{
-    Form, GraphOptions, ModelOptions, Onnx, Package, Session, Tokenizer,
+    Encoder, Form, GraphOptions, ModelOptions, Onnx, Package, Session, Tokenizer,
     decoder::Decoder,
     error::{BACKEND, error},
     graph::about,
     load::{cancelled, watched},
     providers, raw,
 };
-use infer_core::{Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _};
+use infer_core::{EncoderOptions, Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _};
 use std::{fmt, ops::ControlFlow, path::Path, sync::Arc};
 
 /// How far a load is when all but the graph is read.
@@ -123,6 +123,17 @@ impl Model {
         Session::new(decoder, &self.inner.info, self.inner.tokenizer.vocab(), options)
     }
 
+    /// Makes an encoder: for embeddings, classification, reranking.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for options out of range, or that leave the pooling to files which do not say it;
+    /// [`InvalidModel`](ErrorKind::InvalidModel) for files that are damaged; [`Unsupported`](ErrorKind::Unsupported) for a graph that does not
+    /// give what the pooling is made of or takes more than texts, for a way of pooling that this library does not have, and for a model that
+    /// was opened for its vocabulary only; those of [`Graph::open`](crate::Graph::open).
+    pub fn encoder(&self, options: &EncoderOptions) -> Result<Encoder> {
+        Encoder::new(self, options)
+    }
+
     /// The folder that its settings lie in.
     pub(crate) fn folder(&self) -> &Path {
         self.inner.package.folder()
@@ -166,6 +177,10 @@ impl infer_core::Model for Model {
 
     fn session(&self, options: &SessionOptions) -> Result<Box<dyn infer_core::Session>> {
         Ok(Box::new(self.session(options)?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn infer_core::Encoder>> {
+        Ok(Box::new(self.encoder(options)?))
     }
 }
 

@@ -75,6 +75,15 @@ impl Onnx {
         self.started.version()
     }
 
+    /// The execution providers that the library has, by its names for them, the most preferred first. Whether one works on this machine is seen
+    /// when a graph is opened with it.
+    ///
+    /// # Errors
+    /// What ONNX Runtime says.
+    pub fn providers(&self) -> Result<Vec<String>> {
+        raw::available(self.environment())
+    }
+
     /// The environment that sessions are made in.
     pub(crate) fn environment(&self) -> &'static ort::environment::Environment {
         self.started.environment()

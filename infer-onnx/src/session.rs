@@ -9,6 +9,8 @@ mod row;
 mod score;
 mod state;
 
+pub(crate) use open::threads;
+
 pub(crate) use row::Logits;
 
 use self::results::Results;

@@ -6,6 +6,12 @@ pub mod llama;
 #[path = "backends/no_llama.rs"]
 mod llama;
 
+#[cfg(feature = "onnx")]
+pub mod onnx;
+#[cfg(not(feature = "onnx"))]
+#[path = "backends/no_onnx.rs"]
+mod onnx;
+
 use crate::{Device, Inspection, Installed, Library, ModelSource, Variant};
 use infer_core::{Error, Model, Result};
 use std::{fmt, ops::ControlFlow, str::FromStr};
@@ -16,17 +22,20 @@ use std::{fmt, ops::ControlFlow, str::FromStr};
 pub enum Backend {
     /// llama.cpp, for GGUF files.
     Llama,
+    /// ONNX Runtime, for ONNX files and the folders they come in.
+    Onnx,
 }
 
 impl Backend {
     /// Every backend there is.
-    pub const ALL: &'static [Self] = &[Self::Llama];
+    pub const ALL: &'static [Self] = &[Self::Llama, Self::Onnx];
 
     /// The name by which it is chosen.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
+            Self::Onnx => "onnx",
         }
     }
 
@@ -35,6 +44,7 @@ impl Backend {
     pub const fn features(self) -> &'static [&'static str] {
         match self {
             Self::Llama => &["llama", "llama-load"],
+            Self::Onnx => &["onnx"],
         }
     }
 
@@ -43,6 +53,7 @@ impl Backend {
     pub const fn is_compiled_in(self) -> bool {
         match self {
             Self::Llama => cfg!(any(feature = "llama", feature = "llama-load")),
+            Self::Onnx => cfg!(feature = "onnx"),
         }
     }
 }
@@ -55,6 +66,7 @@ pub(crate) fn open(
 ) -> Result<Box<dyn Model>> {
     match backend {
         Backend::Llama => llama::open(source, watch),
+        Backend::Onnx => onnx::open(source, watch),
     }
 }
 
@@ -62,17 +74,32 @@ pub(crate) fn open(
 pub(crate) fn inspect(backend: Backend, source: &ModelSource) -> Result<Inspection> {
     match backend {
         Backend::Llama => llama::inspect(source),
+        Backend::Onnx => onnx::inspect(source),
     }
 }
 
-/// The devices of all backends that this program has.
+/// The devices of all backends that this program has, and of a library of one's own those of the one it is of.
 pub(crate) fn devices(library: &Library) -> Result<Vec<Device>> {
-    llama::devices(library)
+    let (mut devices, mut refused) = (Vec::new(), None);
+    for of_backend in [llama::devices, onnx::devices] {
+        match of_backend(library) {
+            Ok(found) => devices.extend(found),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+        // It says of which backend it is only when it is opened.
+        if matches!(library, Library::At(_)) && !devices.is_empty() {
+            break;
+        }
+    }
+    match refused {
+        Some(error) if devices.is_empty() => Err(error),
+        _ => Ok(devices),
+    }
 }
 
 /// The libraries of all backends that this program can use, with what each can compute on.
 pub(crate) fn installed() -> Vec<Installed> {
-    llama::installed()
+    llama::installed().into_iter().chain(onnx::installed()).collect()
 }
 
 /// Whether a program may choose this variant of a backend's library.
@@ -83,13 +110,6 @@ pub(crate) const fn has_variant(variant: Variant) -> bool {
         Variant::Cuda => cfg!(feature = "llama-cuda"),
         Variant::Metal => cfg!(feature = "llama-metal"),
     }
-}
-
-/// Bytes of memory this process can still have: the machine's, less where a limit of its cgroup or of its address space
-/// says so. `None` where the system does not say, or no backend is compiled in.
-#[must_use]
-pub fn available_memory() -> Option<u64> {
-    llama::memory()
 }
 
 /// Which shared library.
@@ -152,6 +172,16 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
         "{library} cannot be loaded: llama.cpp is linked into this program; {}",
         built_with(feature)
     )))
+}
+
+/// The error of a model, or a file, of a backend that is not compiled in.
+#[cfg(any(not(feature = "onnx"), not(any(feature = "llama", feature = "llama-load"))))]
+fn missing(backend: Backend, source: &ModelSource) -> Error {
+    let features = backend.features().join("` or `");
+    Error::unsupported(format!(
+        "{} is for the backend `{backend}`, which this program was built without; build it with the feature `{features}` of `infer`",
+        source.path.display()
+    ))
 }
 
 /// How a program gets a feature: one of one's own, and the command.

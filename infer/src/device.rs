@@ -20,10 +20,11 @@ pub struct Device {
     pub memory_total: Option<u64>,
 }
 
-/// The devices of every backend that is compiled in. `library` says where a backend's native library comes from.
+/// The devices of every backend that is compiled in and whose library is there. `library` says where a backend's native library comes from;
+/// a library by its path is of one backend.
 ///
 /// # Errors
-/// [`Library`](crate::ErrorKind::Library) when a native library is missing or another one;
+/// [`Library`](crate::ErrorKind::Library) when there is no native library of any backend;
 /// [`Runtime`](crate::ErrorKind::Runtime) when a runtime cannot say.
 pub fn devices(library: &Library) -> Result<Vec<Device>> {
     backends::devices(library)
@@ -39,7 +40,7 @@ pub struct Installed {
     pub place: String,
     /// The file, where it is one of its own.
     pub path: Option<PathBuf>,
-    /// How it was built: `cpu`, `vulkan`, …; `None` of one that cannot be used.
+    /// How it was built (`cpu`, `vulkan`, …), or where it does not say that, its version; `None` of one that cannot be used.
     pub variant: Option<String>,
     /// Its devices, or what is wrong with it.
     pub devices: Result<Vec<Device>>,

@@ -1,11 +1,12 @@
-//! Which kind of file a path holds, by its first bytes and not by its name.
+//! Which kind of model a path holds: a file by its first bytes, and where these say too little by its name; a folder by what lies in it.
 
 use crate::Backend;
 use infer_core::{Error, ErrorKind, Result};
 use std::{fs::File, io::Read, path::Path};
 
 /// The formats that a backend of this library reads, as an error names them.
-const KNOWN: &str = "GGUF (a file that begins with `GGUF`: backend `llama`)";
+const KNOWN: &str = "GGUF (a file that begins with `GGUF`: backend `llama`) and ONNX (a file `.onnx`, or a folder that has one or a \
+                     `genai_config.json`: backend `onnx`)";
 
 /// First bytes and what a file with them is, for those that are often met in place of a model.
 const STRANGERS: &[(&[u8], &str)] = &[
@@ -25,7 +26,7 @@ const STRANGERS: &[(&[u8], &str)] = &[
 pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if metadata.is_dir() {
-        return Err(unknown(path, "a folder"));
+        return recognise_folder(path);
     }
     // Opening a pipe would wait for someone to write to it.
     if !metadata.is_file() {
@@ -36,7 +37,48 @@ pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     if head.starts_with(b"GGUF") {
         return Ok(Backend::Llama);
     }
-    Err(unknown(path, &describe(path, head)))
+    if is_onnx(head) {
+        return Ok(Backend::Onnx);
+    }
+    match stranger(head) {
+        // Whatever it is, its backend says what is wrong with it.
+        None if !head.is_empty() && has_onnx_name(path) => Ok(Backend::Onnx),
+        known => Err(unknown(path, &known.map_or_else(|| describe(head), str::to_owned))),
+    }
+}
+
+/// Folders are what ONNX models come in, with their tokenizer and configuration.
+fn recognise_folder(path: &Path) -> Result<Backend> {
+    let (mut gguf, mut is_onnx) = (None, path.join("genai_config.json").is_file());
+    // Repositories of the Hugging Face hub have their graphs in a folder of this name.
+    for folder in [path.to_owned(), path.join("onnx")] {
+        if folder != path && !folder.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(|error| unreadable(path, error))? {
+            let file = entry.map_err(|error| unreadable(path, error))?.path();
+            is_onnx |= has_onnx_name(&file);
+            if file.extension().is_some_and(|extension| extension == "gguf") {
+                gguf = Some(file);
+            }
+        }
+    }
+    match gguf {
+        _ if is_onnx => Ok(Backend::Onnx),
+        Some(file) => Err(unknown(path, &format!("a folder; give the file in it, such as {}", file.display()))),
+        None => Err(unknown(path, "a folder without one")),
+    }
+}
+
+/// Whether this is how a serialised `ModelProto` begins: field 1, the version of the format, is a small number, and another of its fields
+/// comes next. Or a graph that ONNX Runtime has converted for itself, which bears its mark.
+fn is_onnx(head: &[u8]) -> bool {
+    let is_model = matches!(head, [0x08, 1..=0x3f, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42 | 0x72, ..]);
+    is_model || head.get(4..8) == Some(b"ORTM")
+}
+
+fn has_onnx_name(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "onnx" || extension == "ort")
 }
 
 fn read_head<'b>(path: &Path, buffer: &'b mut [u8]) -> std::io::Result<&'b [u8]> {
@@ -50,19 +92,17 @@ fn read_head<'b>(path: &Path, buffer: &'b mut [u8]) -> std::io::Result<&'b [u8]>
     Ok(&buffer[..length])
 }
 
-fn describe(path: &Path, head: &[u8]) -> String {
+/// What a file is that is often met in place of a model.
+fn stranger(head: &[u8]) -> Option<&'static str> {
+    // A safetensors file begins with the length of its JSON header.
+    let is_safetensors = head.get(8) == Some(&b'{');
+    let known = STRANGERS.iter().find(|(magic, _)| head.starts_with(magic));
+    known.map(|(_, what)| *what).or(is_safetensors.then_some("a safetensors file"))
+}
+
+fn describe(head: &[u8]) -> String {
     if head.is_empty() {
         return "empty".into();
-    }
-    if let Some((_, what)) = STRANGERS.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return (*what).into();
-    }
-    // A safetensors file begins with the length of its JSON header.
-    if head.get(8) == Some(&b'{') {
-        return "a safetensors file".into();
-    }
-    if path.extension().is_some_and(|extension| extension == "onnx") {
-        return "an ONNX model, by its name".into();
     }
     let first = &head[..head.len().min(4)];
     format!("a file that begins with the bytes `{}`", first.escape_ascii())
@@ -95,6 +135,19 @@ mod tests {
     fn a_magic_decides_and_not_the_name() {
         assert_eq!(of("model.bin", b"GGUF\x03\0\0\0").unwrap(), Backend::Llama);
         assert_eq!(of("text.gguf", b"hello").unwrap_err().kind(), ErrorKind::InvalidModel);
+        assert_eq!(of("renamed", b"\x08\x0a\x12\x07pytorch").unwrap(), Backend::Onnx);
+        assert_eq!(of("converted", b"\x18\0\0\0ORTM").unwrap(), Backend::Onnx);
+    }
+
+    #[test]
+    fn a_name_decides_where_no_bytes_speak_against_it() {
+        assert_eq!(of("fields in another order.onnx", b"\x42\x02\x10\x11").unwrap(), Backend::Onnx);
+        for (name, bytes, what) in
+            [("empty.onnx", &b""[..], "empty"), ("pointer.onnx", b"version https://git-lfs", "git lfs")]
+        {
+            let said = of(name, bytes).unwrap_err().to_string();
+            assert!(said.contains(what) && said.contains(name), "{said}");
+        }
     }
 
     #[test]
@@ -105,7 +158,6 @@ mod tests {
             ("lfs", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
             ("page", b"<!DOCTYPE html>", "HTML page"),
             ("weights", b"\x10\0\0\0\0\0\0\0{\"a\":1}", "safetensors"),
-            ("model.onnx", b"\x08\x07\x12\x04", "ONNX"),
             ("noise", b"\xff\x00ab", "`\\xff\\x00ab`"),
         ] {
             let said = of(name, bytes).unwrap_err().to_string();
@@ -114,8 +166,36 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_what_lies_in_it() {
+        for (files, recognised) in [
+            (&["genai_config.json", "model.onnx", "model.onnx.data"][..], Ok(())),
+            (&["config.json", "onnx/model.onnx"], Ok(())),
+            (&["model.onnx", "model.gguf"], Ok(())),
+            (&["config.json", "model.safetensors"], Err("a folder without one")),
+            (&["README.md", "model-q4.gguf"], Err("model-q4.gguf")),
+        ] {
+            let folder = std::env::temp_dir().join(format!("infer-format-folder-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&folder);
+            for file in files {
+                let path = folder.join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            match (recognise(&folder), recognised) {
+                (Ok(backend), Ok(())) => assert_eq!(backend, Backend::Onnx),
+                (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{error}"),
+                (other, _) => panic!("{files:?}: {other:?}"),
+            }
+            std::fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    #[test]
     fn a_folder_and_a_missing_file_are_told_apart() {
-        assert!(recognise(&std::env::temp_dir()).unwrap_err().to_string().contains("a folder"));
+        let empty = std::env::temp_dir().join(format!("infer-format-empty-{}", std::process::id()));
+        std::fs::create_dir_all(&empty).unwrap();
+        assert!(recognise(&empty).unwrap_err().to_string().contains("a folder"));
+        std::fs::remove_dir(&empty).unwrap();
         assert_eq!(recognise(Path::new("no such file")).unwrap_err().kind(), ErrorKind::Io);
     }
 }

@@ -52,6 +52,7 @@
 //!   With [tools](Request::with_tools), and with reasoning told from the answer.
 //! - **Structured output.** [`Sampling::with_constraint`], in a request or by hand; `docs/structured_output.md` has what is kept of a schema.
 //! - **Embeddings.** [`Engine::embed`]; by hand [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
+//! - **Named tensors.** `infer::onnx::Graph` runs any ONNX graph, with the feature `onnx`; `docs/onnx.md` begins with what people have.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
 //!
@@ -62,12 +63,13 @@
 //! | `llama` | yes | llama.cpp for GGUF files, linked into the program; needs cmake and a C++ compiler to build |
 //! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
 //! | `llama-vulkan`, `llama-cuda`, `llama-metal` | no | `llama-load`, and programs may choose the library built for these GPUs: [`Library::Variant`] |
+//! | `onnx` | no | ONNX Runtime for ONNX files and folders, as a shared library that is loaded when a model is opened: `infer::onnx` |
 //! | `chat` | yes | chat templates: [`chat`] |
 //! | `constraint` | no | texts that keep to a JSON schema, an expression or a grammar: [`Constraint`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabularies, facts of a model |
 //!
 //! They only add. With both kinds of llama.cpp the linked one is used, unless [`ModelSource::with_library`] says
-//! otherwise. Without either the crate compiles, and [`open`] says which feature is missing.
+//! otherwise. Without any backend the crate compiles, and [`open`] says which feature is missing.
 //!
 //! # Why it is like this
 //!
@@ -133,6 +135,8 @@ mod topics {
     struct KvLayout;
     #[doc = include_str!("../../docs/engine.md")]
     struct Engine;
+    #[doc = include_str!("../../docs/onnx.md")]
+    struct Onnx;
     #[cfg(feature = "chat")]
     #[doc = include_str!("../../docs/tools.md")]
     struct Tools;

@@ -5,9 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Opens a model file with the backend that reads its format.
+/// Opens a model, a file or a folder, with the backend that reads its format.
 ///
-/// The format is recognised by the file's first bytes. [`ModelSource`] is the long form, with choices.
+/// The format is recognised by a file's first bytes, and of a folder by what lies in it. [`ModelSource`] is the long form, with choices.
 ///
 /// # Errors
 /// [`Io`](crate::ErrorKind::Io) for a file that cannot be read; [`InvalidModel`](crate::ErrorKind::InvalidModel) for one
@@ -92,7 +92,7 @@ impl From<String> for ModelSource {
 }
 
 impl ModelSource {
-    /// The model in this file, everything else by default.
+    /// The model in this file or folder, everything else by default.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), backend: None, library: Library::Default, devices: None, vocab_only: false }
@@ -128,7 +128,7 @@ impl ModelSource {
         self
     }
 
-    /// The file.
+    /// The file, or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

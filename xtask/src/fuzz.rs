@@ -16,7 +16,7 @@ use crate::workspace::{root, run as run_command, target};
 
 /// Every target, by the name of its file in fuzz/fuzz_targets/.
 const TARGETS: &[&str] =
-    &["gguf_header", "detokenizer", "chat_template", "saved_state", "answers", "onnx_model", "tokenizer_json"];
+    &["gguf_header", "detokenizer", "chat_template", "saved_state", "answers", "onnx_model", "tokenizer_json", "npy"];
 
 /// Coverage of every edge and comparison for the fuzzer to steer by, and AddressSanitizer.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

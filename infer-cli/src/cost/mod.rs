@@ -111,7 +111,7 @@ impl Cost {
             setup = setup.with_batch(positions).with_outputs(positions);
         }
         let estimate = Estimate::new(&subject.dims, subject.weights.bytes(), &setup);
-        let memory = self.memory.or_else(infer::available_memory);
+        let memory = self.memory.or_else(|| Some(infer::machine::available_memory()?.bytes));
         Report::new(&subject, &setup, &estimate, memory).print(self.json)
     }
 

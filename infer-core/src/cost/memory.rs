@@ -36,12 +36,17 @@ pub struct Weights {
 impl Weights {
     /// Adds one tensor.
     pub fn add(&mut self, dtype: &str, elements: u64, bytes: u64) {
+        self.add_all(dtype, 1, elements, bytes);
+    }
+
+    /// Adds so many tensors of one format, by what they have together.
+    pub fn add_all(&mut self, dtype: &str, tensors: u64, elements: u64, bytes: u64) {
         let at = self.by_dtype.iter().position(|row| row.dtype == dtype).unwrap_or_else(|| {
             self.by_dtype.push(DtypeWeights { dtype: dtype.into(), tensors: 0, elements: 0, bytes: 0 });
             self.by_dtype.len() - 1
         });
         let row = &mut self.by_dtype[at];
-        row.tensors += 1;
+        row.tensors = row.tensors.saturating_add(tensors);
         row.elements = row.elements.saturating_add(elements);
         row.bytes = row.bytes.saturating_add(bytes);
         self.by_dtype.sort_by_key(|row| std::cmp::Reverse(row.bytes));

@@ -5,7 +5,7 @@ use crate::{
     error::{from_ort, invalid_input},
     log,
 };
-use infer_core::Result;
+use infer_core::{Result, machine::available_threads};
 use ort::session::builder::{BuilderResult, GraphOptimizationLevel, SessionBuilder};
 
 /// How a graph is loaded. The default: as many threads as the process may run at once, and every optimisation.
@@ -163,7 +163,7 @@ impl GraphOptions {
 
     /// The runtime's options.
     pub(crate) fn session(&self, onnx: &Onnx) -> Result<SessionBuilder> {
-        let threads = self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let threads = self.threads.unwrap_or_else(|| available_threads().get());
         for (what, number) in [("threads", threads), ("nodes at once", self.parallel_nodes)] {
             if !(1..=MOST_THREADS).contains(&number) {
                 return Err(invalid_input(format!("{number} {what} were asked for; 1 to {MOST_THREADS} can be")));

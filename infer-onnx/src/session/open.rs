@@ -145,7 +145,7 @@ fn context(decoder: &Decoder, asked: Option<usize>) -> Result<usize> {
 }
 
 /// The threads of a run: those asked for, as far as they can run at once, else as many as the process may use.
-fn threads(asked: Option<usize>) -> Result<usize> {
+pub(crate) fn threads(asked: Option<usize>) -> Result<usize> {
     let Some(asked) = asked else { return Ok(available_threads().get()) };
     let (asked, cpus) = (in_range("threads", asked, MOST)?, allowed_cpus().get());
     if asked > cpus {

@@ -22,12 +22,19 @@ pub(crate) struct PairForm {
     before: Vec<Token>,
     between: Vec<Token>,
     after: Vec<Token>,
+    /// What the tokens of the first text, and of the second, are to a model that is told which is which (`token_type_ids`).
+    types: [u32; 2],
 }
 
 impl PairForm {
     /// What stands between the two texts.
     pub(crate) fn between(&self) -> &[Token] {
         &self.between
+    }
+
+    /// What the tokens of the first text, with what stands behind it, and of the second are (`token_type_ids`).
+    pub(crate) fn types(&self) -> [u32; 2] {
+        self.types
     }
 
     /// Appends the tokens of two texts in this form.
@@ -65,7 +72,7 @@ impl Around {
     ) -> Result<Self, String> {
         let mut around = Self::default();
         if let Some(processor) = processor {
-            let ids = process(processor, None)?;
+            let (ids, _) = process(processor, None)?;
             let [before, after] = cut(&ids, [FIRST]).ok_or("post_processor: it does not put a text in once")?;
             (around.before, around.after) = (before, after);
             around.pair = pair(processor)?;
@@ -85,17 +92,19 @@ impl Around {
 
 /// The form in which it compares two texts; `None` where it says no more than that one follows the other.
 fn pair(processor: &PostProcessorWrapper) -> Result<Option<PairForm>, String> {
-    let ids = process(processor, Some(SECOND))?;
-    let form = cut(&ids, [FIRST, SECOND]).map(|[before, between, after]| PairForm { before, between, after });
+    let (ids, types) = process(processor, Some(SECOND))?;
+    let type_of = |mark| ids.iter().position(|&id| id == mark).and_then(|at| types.get(at)).copied().unwrap_or(0);
+    let types = [type_of(FIRST), type_of(SECOND)];
+    let form = cut(&ids, [FIRST, SECOND]).map(|[before, between, after]| PairForm { before, between, after, types });
     Ok(form.filter(|_| ids.len() > 2))
 }
 
-/// What it makes of one text, or of two, of one token each.
-fn process(processor: &PostProcessorWrapper, second: Option<u32>) -> Result<Vec<u32>, String> {
+/// What it makes of one text, or of two, of one token each; and the types of the tokens.
+fn process(processor: &PostProcessorWrapper, second: Option<u32>) -> Result<(Vec<u32>, Vec<u32>), String> {
     let text = |id| Encoding::from_tokens(vec![tokenizers::Token::new(id, "a".to_owned(), (0, 1))], 0);
     let processed =
         processor.process(text(FIRST), second.map(text), true).map_err(|error| format!("post_processor: {error}"))?;
-    Ok(processed.get_ids().to_vec())
+    Ok((processed.get_ids().to_vec(), processed.get_type_ids().to_vec()))
 }
 
 /// What stands before, between and after `marks`; `None` where they are not each there once, in this order.

@@ -71,10 +71,6 @@ pub(super) fn installed() -> Vec<crate::Installed> {
         .collect()
 }
 
-pub(super) fn memory() -> Option<u64> {
-    available_memory().map(|available| available.bytes)
-}
-
 pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     let header = gguf::open(&source.path)?;
     let mut weights = Weights::default();

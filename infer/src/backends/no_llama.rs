@@ -1,15 +1,16 @@
 //! In place of llama.cpp, where it is not compiled in.
 
+use super::missing;
 use crate::{Backend, Device, Inspection, Installed, Library, ModelSource};
-use infer_core::{Error, ErrorKind, Model, Result};
+use infer_core::{Model, Result};
 use std::ops::ControlFlow;
 
 pub(super) fn open(source: &ModelSource, _: &mut dyn FnMut(f32) -> ControlFlow<()>) -> Result<Box<dyn Model>> {
-    Err(missing(source))
+    Err(missing(Backend::Llama, source))
 }
 
 pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
-    Err(missing(source))
+    Err(missing(Backend::Llama, source))
 }
 
 pub(super) fn devices(_: &Library) -> Result<Vec<Device>> {
@@ -20,26 +21,9 @@ pub(super) fn installed() -> Vec<Installed> {
     Vec::new()
 }
 
-pub(super) fn memory() -> Option<u64> {
-    None
-}
-
-fn missing(source: &ModelSource) -> Error {
-    let backend = Backend::Llama;
-    let features = backend.features().join("` or `");
-    Error::new(
-        ErrorKind::Unsupported,
-        format!(
-            "{} is a file for the backend `{backend}`, which this program was built without; build it with the feature \
-             `{features}` of `infer`",
-            source.path.display()
-        ),
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use infer_core::ErrorKind;
 
     #[test]
     fn a_file_of_a_backend_that_is_not_there_names_the_features() {

@@ -1,0 +1,211 @@
+//! The command with ONNX models: what works with GGUF files works with these, and any graph can be run on arrays.
+#![cfg(feature = "onnx")]
+
+use assert_cmd::Command;
+use build_support::{fixtures, tiny};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn model(name: &str) -> PathBuf {
+    fixtures::model(name).expect("`cargo xtask setup` brings it")
+}
+
+/// Runs it, and gives exit code, stdout and stderr.
+fn run(arguments: &[&str], stdin: &str) -> (i32, String, String) {
+    let mut command = Command::cargo_bin("infer").unwrap();
+    let output = command.args(arguments).env_remove("INFER_LOG").write_stdin(stdin).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
+}
+
+fn good(arguments: &[&str], stdin: &str) -> String {
+    let (code, stdout, stderr) = run(arguments, stdin);
+    assert_eq!(code, 0, "{arguments:?}: {stderr}");
+    stdout
+}
+
+fn json(arguments: &[&str], stdin: &str) -> Value {
+    serde_json::from_str(&good(arguments, stdin)).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_folder_generates_text_and_knows_its_template() {
+    let model = model("smollm2-onnx-int4");
+    let arguments = ["generate", "--model", text(&model), "--threads", "1", "--json", "--max-tokens", "6", "--prompt"];
+    let of = |prompt: &str| json(&[&arguments[..], &[prompt]].concat(), "");
+    let report = of("The capital of France is");
+    assert_eq!(report["tokens"].as_array().unwrap().len(), 6);
+    assert_eq!(report["prompt_tokens"], 5);
+    assert_ne!(report["tokens"], of("Once upon a time")["tokens"]);
+    let report = json(&[&arguments[..], &["Say hello.", "--chat"]].concat(), "");
+    assert!(!report["text"].as_str().unwrap().is_empty(), "{report}");
+}
+
+#[test]
+fn a_backend_may_be_named_and_another_one_refuses() {
+    let (model, prompt) = (model("tiny-onnx"), ["--prompt", "abc", "--max-tokens", "3", "--threads", "1"]);
+    let with =
+        |backend: &str| run(&[&["generate", "--model", text(&model), "--backend", backend][..], &prompt].concat(), "");
+    let (code, _, stderr) = with("onnx");
+    assert_eq!(code, 0, "{stderr}");
+    let (code, stdout, _) = with("llama");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+}
+
+#[test]
+fn a_batch_of_requests_is_answered() {
+    let (model, folder) = (model("tiny-onnx"), tempfile::tempdir().unwrap());
+    let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    let line =
+        |number: usize| json!({"prompt": format!("text {number}"), "max_tokens": 4 + number, "ignore_eos": true});
+    fs::write(&input, (0..5).map(|number| format!("{}\n", line(number))).collect::<String>()).unwrap();
+    let arguments = ["batch", "--model", text(&model), "--threads", "1", "--parallel", "3", "--ctx", "192"];
+    good(&[&arguments[..], &["--input", text(&input), "--output", text(&output)]].concat(), "");
+    let answers: Vec<Value> =
+        fs::read_to_string(&output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 5);
+    for answer in answers {
+        let tokens = 4 + answer["index"].as_u64().unwrap() as usize;
+        assert_eq!(answer["tokens"].as_array().unwrap().len(), tokens, "{answer}");
+    }
+}
+
+#[test]
+fn texts_become_vectors_and_scores() {
+    let minilm = model("minilm-onnx");
+    let texts = ["The ferry leaves at nine.", "A boat goes at nine.", "Pears are sweet."];
+    let arguments = [&["embed", "--model", text(&minilm), "--threads", "1", "--json"][..], &texts].concat();
+    let report = json(&arguments, "");
+    assert_eq!((&report["dimensions"], &report["normalized"]), (&384.into(), &true.into()));
+    let vector = |index: usize| -> Vec<f64> {
+        report["embeddings"][index][0].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    };
+    let cosine = |a: usize, b: usize| vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum::<f64>();
+    assert!(cosine(0, 1) > 0.5 && cosine(0, 2) < 0.3, "{} {}", cosine(0, 1), cosine(0, 2));
+    let max = json(&[&arguments[..], &["--pooling", "max"]].concat(), "");
+    assert_ne!(max["embeddings"][0], report["embeddings"][0]);
+
+    let classifier = model("tiny-onnx-classifier");
+    let report = json(&["classify", "--model", text(&classifier), "--threads", "1", "--json", "one", "two"], "");
+    let labels = report[1]["scores"].as_array().unwrap().iter().map(|score| score["label"].as_str().unwrap());
+    assert!(labels.eq(tiny::LABELS), "{report}");
+}
+
+#[test]
+fn text_is_tokens_and_files_are_inspected_without_a_runtime() {
+    let minilm = model("minilm-onnx");
+    assert_eq!(
+        good(&["tokenize", "--model", text(&minilm), "--add", "--ids", "hello world"], ""),
+        "101 7592 2088 102\n"
+    );
+
+    let folder = model("tiny-onnx");
+    let mut command = Command::cargo_bin("infer").unwrap();
+    command.args(["inspect", text(&folder), "--json"]).env("INFER_ONNXRUNTIME_LIBRARY", "/no/such/library.so");
+    let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(report["backend"], "onnx", "{report}");
+    assert!(report["format"].as_str().unwrap().starts_with("ONNX "), "{report}");
+    assert!(report["layers"].as_u64() == Some(2) && report["parameters"].as_u64().unwrap() > 1000, "{report}");
+    assert!(report["metadata"]["input.input_ids"].as_str().unwrap().contains("int64"), "{report}");
+
+    let magika = model("magika").join("model.onnx");
+    let page = good(&["inspect", text(&magika)], "");
+    assert!(
+        page.contains("for the backend onnx") && page.contains("input.bytes") && !page.contains("layers"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_library_and_its_devices_are_listed() {
+    let report = json(&["devices", "--json"], "");
+    let all = |list: &str| report[list].as_array().unwrap().clone();
+    let library = all("libraries").into_iter().find(|library| library["backend"] == "onnx").expect("it is there");
+    assert!(library["variant"].as_str().unwrap().starts_with("1."), "{library}");
+    let device = |device: &Value| device["backend"] == "onnx" && device["name"] == "CPU" && device["kind"] == "cpu";
+    assert!(all("devices").iter().any(device), "{report}");
+}
+
+/// A `.npy` file of 32-bit integers.
+fn npy(path: &Path, shape: &str, numbers: &[i32]) {
+    let header = format!("{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    let data = numbers.iter().flat_map(|number| number.to_le_bytes());
+    let file = b"\x93NUMPY\x01\0".iter().copied().chain(length).chain(header.into_bytes()).chain(data);
+    fs::write(path, file.collect::<Vec<u8>>()).unwrap();
+}
+
+/// The header of a `.npy` file, and its numbers.
+fn floats(path: &Path) -> (String, Vec<f32>) {
+    let bytes = fs::read(path).unwrap();
+    let begin = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let numbers = bytes[begin..].as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+    (String::from_utf8(bytes[10..begin].to_vec()).unwrap(), numbers)
+}
+
+#[test]
+fn a_graph_is_run_on_arrays() {
+    let (graph, folder) = (model("magika").join("model.onnx"), tempfile::tempdir().unwrap());
+    let (input, output) = (folder.path().join("in.npy"), folder.path().join("out"));
+    let numbers: Vec<i32> = (0..2 * 2048).map(|number| number * 7 % 257).collect();
+    npy(&input, "(2, 2048)", &numbers);
+    let named = format!("bytes={}", text(&input));
+    let begin = ["run", "--model", text(&graph), "--threads", "1", "--input", &named, "--output"];
+
+    let line = good(&[&begin[..], &[text(&output)]].concat(), "");
+    let file = output.join("target_label.npy");
+    assert_eq!(line, format!("target_label  float32 [2, 214]  {}\n", text(&file)));
+    let (header, scores) = floats(&file);
+    assert!(header.contains("'<f4'") && header.contains("(2, 214)"), "{header}");
+    let sums: Vec<f32> = scores.chunks(214).map(|row| row.iter().sum()).collect();
+    assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-3), "shares of 1: {sums:?}");
+
+    // The only input needs no name; what comes out of an archive goes into one.
+    let archive = folder.path().join("all.npz");
+    let report = json(&["run", "-m", text(&graph), "-i", text(&input), "-o", text(&archive), "--json"], "");
+    let row = json!({"name": "target_label", "dtype": "float32", "shape": [2, 214], "file": text(&archive)});
+    assert_eq!(report["outputs"], json!([row]));
+    let (code, _, stderr) = run(&["run", "-m", text(&graph), "-i", text(&archive)], "");
+    assert!(code == 1 && stderr.contains("target_label") && stderr.contains("bytes"), "{stderr}");
+    // Without a place for them, shapes are all that is told.
+    assert_eq!(good(&["run", "-m", text(&graph), "-i", &named], ""), "target_label  float32 [2, 214]\n");
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_told_with_what_is_wanted() {
+    let (graph, folder) = (model("magika").join("model.onnx"), tempfile::tempdir().unwrap());
+    let file = |name: &str, shape: &str, numbers: &[i32]| {
+        npy(&folder.path().join(name), shape, numbers);
+        text(&folder.path().join(name)).to_owned()
+    };
+    let (short, flat) = (file("short.npy", "(1, 3)", &[1, 2, 3]), file("flat.npy", "(2048,)", &[1; 2048]));
+    let cut = file("cut.npy", "(1, 2048)", &[1; 9]);
+    let good = file("good.npy", "(1, 2048)", &[1; 2048]);
+    for (inputs, code, said) in [
+        (vec![], 1, "bytes"),
+        (vec![format!("bytes={short}")], 1, "2048"),
+        (vec![format!("bytes={flat}")], 1, "bytes"),
+        (vec![format!("byte={good}")], 1, "byte"),
+        (vec![format!("bytes={good}"), good.clone()], 1, "given already"),
+        (vec![format!("bytes={cut}")], 1, "cut.npy ends after 36 of the 8192 bytes"),
+        (vec![format!("bytes={}", text(&graph))], 1, "no .npy file"),
+        (vec!["bytes=".into()], 2, "NAME=FILE"),
+    ] {
+        let flags = inputs.iter().flat_map(|input| ["--input", input.as_str()]);
+        let arguments: Vec<&str> = ["run", "--model", text(&graph)].into_iter().chain(flags).collect();
+        let (found, stdout, stderr) = run(&arguments, "");
+        assert_eq!((found, stdout.as_str()), (code, ""), "{inputs:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(said), "{inputs:?}: {stderr}");
+    }
+    let (code, _, stderr) = run(&["run", "--model", &good], "");
+    assert!(code == 1 && stderr.contains("good.npy"), "{stderr}");
+    let (code, _, stderr) = run(&["run", "--model", text(&graph), "-i", &good, "--provider", "abacus"], "");
+    assert!(code == 1 && stderr.contains("abacus"), "{stderr}");
+}

@@ -1,0 +1,151 @@
+//! Which texts are computed together.
+
+use std::cmp::Reverse;
+
+/// What a pass costs beside its tokens, in tokens: the weights are read from memory once a pass, and each operator is begun.
+const PASS: u64 = 16;
+
+/// What one pass can take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Tokens, padding included, unless one text alone has more.
+    pub(super) tokens: usize,
+    pub(super) texts: usize,
+    /// Whether texts of different lengths can share a pass: the shorter ones are padded, which a graph without a mask would take for text.
+    pub(super) is_masked: bool,
+}
+
+/// Texts by length, cut into the passes that cost least in all: padding costs as much as text does, and a pass of its own costs too.
+#[derive(Default)]
+pub(super) struct Pack {
+    /// The texts, the longest first.
+    order: Vec<u32>,
+    /// How many of them → what the cheapest way costs to compute so many.
+    cost: Vec<u64>,
+    /// How many of them → how many are computed before the last pass of that way.
+    before: Vec<u32>,
+    /// Where each pass ends.
+    cuts: Vec<u32>,
+}
+
+impl Pack {
+    /// Plans passes for texts of these lengths, each at least 1; there are fewer of them than 2^32.
+    pub(super) fn plan(&mut self, lengths: impl Fn(usize) -> usize, count: usize, room: Room) {
+        self.order.clear();
+        self.order.extend(0..number(count));
+        // Stable: texts of one length keep their order.
+        self.order.sort_by_key(|&text| Reverse(lengths(text as usize)));
+        self.cost.clear();
+        self.before.clear();
+        self.cost.push(0);
+        self.before.push(0);
+        for end in 1..=count {
+            let (cost, before) = self.cheapest(end, &lengths, room);
+            self.cost.push(cost);
+            self.before.push(before);
+        }
+        self.cuts.clear();
+        let mut end = number(count);
+        while end > 0 {
+            self.cuts.push(end);
+            end = self.before[end as usize];
+        }
+        self.cuts.reverse();
+    }
+
+    /// The cheapest way to compute the first `end` texts, and how many of them come before its last pass.
+    fn cheapest(&self, end: usize, lengths: &impl Fn(usize) -> usize, room: Room) -> (u64, u32) {
+        let length = |place: usize| lengths(self.order[place] as usize);
+        let mut best = (u64::MAX, 0);
+        for begin in (end.saturating_sub(room.texts.max(1))..end).rev() {
+            let (texts, longest) = (end - begin, length(begin));
+            let tokens = texts.saturating_mul(longest);
+            let fits = tokens <= room.tokens && (room.is_masked || longest == length(end - 1));
+            if texts > 1 && !fits {
+                // One that begins earlier has more texts, and none that is shorter.
+                break;
+            }
+            let cost = self.cost[begin].saturating_add(PASS).saturating_add(tokens as u64);
+            if cost < best.0 {
+                best = (cost, number(begin));
+            }
+        }
+        best
+    }
+
+    /// How many passes there are.
+    pub(super) fn passes(&self) -> usize {
+        self.cuts.len()
+    }
+
+    /// The texts of a pass, the longest first.
+    pub(super) fn pass(&self, pass: usize) -> &[u32] {
+        let begin = pass.checked_sub(1).map_or(0, |before| self.cuts[before] as usize);
+        &self.order[begin..self.cuts[pass] as usize]
+    }
+}
+
+/// A number of texts, of which there are fewer than 2^32.
+fn number(texts: usize) -> u32 {
+    u32::try_from(texts).expect("the texts were counted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room { tokens: 64, texts: 9, is_masked: true };
+
+    fn passes(lengths: &[usize], room: Room) -> Vec<Vec<u32>> {
+        let mut pack = Pack::default();
+        pack.plan(|text| lengths[text], lengths.len(), room);
+        (0..pack.passes()).map(|pass| pack.pass(pass).to_vec()).collect()
+    }
+
+    /// What passes cost in all.
+    fn cost(passes: &[Vec<u32>], lengths: &[usize]) -> usize {
+        let cost = |pass: &Vec<u32>| pass.len() * lengths[pass[0] as usize] + PASS as usize;
+        passes.iter().map(cost).sum()
+    }
+
+    #[test]
+    fn texts_of_about_one_length_share_a_pass_and_keep_their_order() {
+        assert_eq!(passes(&[30, 3, 30, 4, 3], ROOM), [vec![0, 2], vec![3, 1, 4]]);
+        assert_eq!(passes(&[8, 8, 8], ROOM), [[0, 1, 2]]);
+        // Padding by a few tokens is cheaper than a pass.
+        assert_eq!(passes(&[8, 9, 7], ROOM), [[1, 0, 2]]);
+        assert_eq!(passes(&[], ROOM), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn a_pass_has_no_more_than_there_is_room_for() {
+        assert_eq!(passes(&[1, 200, 1], ROOM), [vec![1], vec![0, 2]]);
+        assert_eq!(passes(&[1; 5], Room { texts: 2, ..ROOM }).iter().map(Vec::len).max(), Some(2));
+        assert_eq!(passes(&[40, 40], ROOM), [[0], [1]]);
+        let unmasked = Room { is_masked: false, ..ROOM };
+        assert_eq!(passes(&[3, 4, 3, 4], unmasked), [[1, 3], [0, 2]]);
+    }
+
+    /// Against all ways there are of cutting a few texts.
+    #[test]
+    fn no_way_costs_less() {
+        for seed in 0..60_usize {
+            let lengths: Vec<usize> = (1..=8).map(|n| (seed * 31 + n * n * (seed % 7 + 3)) % 41 + 1).collect();
+            let found = passes(&lengths, ROOM);
+            let mut order: Vec<u32> = (0..8).collect();
+            order.sort_by_key(|&text| Reverse(lengths[text as usize]));
+            let ways = (0..1_u32 << 7).filter_map(|cuts| {
+                let mut way = vec![vec![order[0]]];
+                for (place, &text) in order.iter().enumerate().skip(1) {
+                    match cuts >> (place - 1) & 1 {
+                        1 => way.push(vec![text]),
+                        _ => way.last_mut()?.push(text),
+                    }
+                }
+                let fits = |pass: &Vec<u32>| pass.len() == 1 || pass.len() * lengths[pass[0] as usize] <= ROOM.tokens;
+                way.iter().all(fits).then(|| cost(&way, &lengths))
+            });
+            assert_eq!(Some(cost(&found, &lengths)), ways.min(), "{lengths:?}: {found:?}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Vectors and scores of one model's weights are the same on every runtime that has them.
+
+use infer::{Encoder, EncoderOptions, Model, Pooling, Special, Token};
+use kit::prompts;
+
+/// How far numbers of a vector of length 1 may lie apart, or scores: runtimes add in other orders.
+const NEAR: f32 = 1e-4;
+
+fn open(name: &str) -> Box<dyn Model> {
+    let path = build_support::fixtures::model(name).unwrap_or_else(|error| panic!("{error}"));
+    infer::open(path).unwrap()
+}
+
+fn options() -> EncoderOptions {
+    EncoderOptions::new().with_context(120).with_threads(1)
+}
+
+fn tokens(model: &dyn Model, texts: &[String]) -> Vec<Vec<Token>> {
+    let encode = |text: &String| {
+        let mut tokens = Vec::new();
+        model.tokenizer().encode(text, Special::ADD, &mut tokens).unwrap();
+        tokens
+    };
+    texts.iter().map(encode).collect()
+}
+
+fn encode(encoder: &mut dyn Encoder, texts: &[Vec<Token>]) -> Vec<Vec<f32>> {
+    encoder.encode(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+    let vectors = encoder.vectors();
+    (0..texts.len()).map(|text| vectors.vector(text).unwrap().to_vec()).collect()
+}
+
+fn apart(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// The vectors of some texts by both, pooling by pooling.
+fn compare(llama: &str, onnx: &str, near: f32, texts: &[String]) {
+    let [llama, onnx] = [llama, onnx].map(open);
+    let encoded = tokens(&*llama, texts);
+    assert_eq!(encoded, tokens(&*onnx, texts), "both read one vocabulary");
+    for pooling in [Pooling::Mean, Pooling::Cls, Pooling::Last] {
+        let [llama, onnx] = [&llama, &onnx].map(|model| {
+            let mut encoder = model.encoder(&options().with_pooling(pooling)).unwrap();
+            encode(&mut *encoder, &encoded)
+        });
+        for (index, (llama, onnx)) in llama.iter().zip(&onnx).enumerate() {
+            assert!(apart(llama, onnx) < near, "{pooling:?}, text {index}: {}", apart(llama, onnx));
+        }
+    }
+}
+
+#[test]
+fn minilm_is_the_same_on_llama_cpp_and_onnx_runtime() {
+    let texts: Vec<String> = prompts::all()[..18].iter().map(|text| text.chars().take(300).collect()).collect();
+    compare("minilm", "minilm-onnx", NEAR, &texts);
+}
+
+#[test]
+fn a_small_encoder_is_the_same_on_llama_cpp_and_onnx_runtime() {
+    let texts = ["one", "two or three words", "a b c d e f g h"].map(str::to_owned);
+    compare("tiny-bert", "tiny-onnx-encoder", NEAR, &texts);
+}
+
+#[test]
+fn a_classifier_scores_the_same_on_llama_cpp_and_onnx_runtime() {
+    let [llama, onnx] = ["tiny-rank", "tiny-onnx-classifier"].map(open);
+    let texts = ["one", "two or three words", "a b c d e f g h"].map(str::to_owned);
+    let texts = tokens(&*onnx, &texts);
+    let mut encoders = [&llama, &onnx].map(|model| model.encoder(&options()).unwrap());
+    assert_eq!(encoders[0].info().labels, encoders[1].info().labels);
+    let [llama, onnx] = encoders.each_mut().map(|encoder| encode(&mut **encoder, &texts));
+    for (index, (llama, onnx)) in llama.iter().zip(&onnx).enumerate() {
+        assert!(apart(llama, onnx) < NEAR, "text {index}: {llama:?} {onnx:?}");
+    }
+}
