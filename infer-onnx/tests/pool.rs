@@ -295,6 +295,43 @@ fn weights_are_shared_where_they_lie() {
     assert!(results[0].iter().any(|number| *number > 0.0));
 }
 
+/// Folded into another one, looked up in, split, used twice, used by nothing: what the runtime makes of a weight is its own affair.
+#[test]
+fn shared_weights_may_be_taken_apart_by_the_optimiser() {
+    let dims = [WIDTH as i64; 2];
+    let weight = |name: &str, seed| model::weights(name, element::F32, &dims, &numbers(seed, WIDTH));
+    let kind = model::tensor(element::F32, [model::Size::Named("n"), model::Size::Fixed(WIDTH as i64)]);
+    let rows: Vec<u8> = [3_i64].iter().flat_map(|row| row.to_le_bytes()).collect();
+    let model = GraphOf::new("taken apart")
+        .weights(&weight("folded", 1))
+        .weights(&weight("table", 2))
+        .weights(&weight("twice", 3))
+        .weights(&weight("unused", 4))
+        .weights(&model::weights("rows", element::I64, &[1], &rows))
+        .node(&node("Transpose", &["folded"], &["turned"], &[]))
+        .node(&node("Neg", &["turned"], &["constant"], &[]))
+        .node(&node("MatMul", &["x", "constant"], &["a"], &[]))
+        .node(&node("Gather", &["table", "rows"], &["row"], &[]))
+        .node(&node("Add", &["a", "row"], &["b"], &[]))
+        .node(&node("MatMul", &["b", "twice"], &["c"], &[]))
+        .node(&node("MatMul", &["c", "twice"], &["y"], &[]))
+        .input("x", &kind)
+        .output("y", &kind)
+        .model();
+    let folder = Folder::new();
+    let path = folder.file("m.onnx", &model);
+    let results = [true, false].map(|shared| {
+        let pool = Pool::open(&onnx(), &path, &PoolOptions::new(2).with_shared_weights(shared)).unwrap();
+        assert_eq!(pool.stats().mapped + pool.stats().copied, if shared { 4 * WIDTH * WIDTH * 4 } else { 0 });
+        let (mut first, mut second) = (pool.get().unwrap(), pool.get().unwrap());
+        let results = [run(&mut first, WIDTH, 5).unwrap(), run(&mut second, WIDTH, 5).unwrap()];
+        assert_eq!(results[0], results[1]);
+        results[0].clone()
+    });
+    assert_eq!(results[0], results[1]);
+    assert!(results[0].iter().any(|number| *number != 0.0));
+}
+
 /// Large weights, and what pools of them add to a process of its own: an allocator keeps what others have let go of.
 #[cfg(target_os = "linux")]
 mod held {

@@ -132,11 +132,12 @@ impl Session {
     ) -> Result<Self> {
         let api = Api::start(environment)?;
         let (key, value) = providers::RECORD;
-        // SAFETY: the options are ours alone; both are C strings, which are copied.
+        // SAFETY: nobody else fills the options: who ends a load from another thread only sets a flag of theirs, which is atomic. Both are C
+        // strings, which are copied.
         let status = unsafe { (api.table().AddSessionConfigEntry)(options.ptr_mut(), key.as_ptr(), value.as_ptr()) };
         api.check("ask for who runs which node", status)?;
         if let Some(weights) = &weights {
-            // SAFETY: the options are ours alone and end with this function; the session keeps the weights alive.
+            // SAFETY: nobody else fills the options, and one session is made with them, which keeps the weights alive.
             unsafe { weights.add_to(options.ptr_mut()) }?;
         }
         // SAFETY: the options end with this function, after what was begun here.
