@@ -1,6 +1,6 @@
 //! What can be asked of a session, and what a folder may say of its graph.
 
-use crate::kit::{Copy, feed, growing, open, open_in, options, shared, text};
+use crate::kit::{Copy, FORMS, feed, growing, open, open_in, options, shared, text};
 use infer_core::{AdapterSource, ErrorKind, KvLayout, Session as _, SessionOptions};
 
 #[test]
@@ -40,6 +40,71 @@ fn a_graph_that_can_share_need_not() {
     assert_eq!(session.kv_bytes_copied(), 0, "its tensors are new ones");
     let row = feed(&mut session, &child, &text(2, 2));
     form.near(&row, &[log, text(2, 2)].concat(), "a graph that shares, not sharing");
+}
+
+/// What is saved is the same bytes, however they lie.
+#[test]
+fn a_state_fits_either_form() {
+    let (form, copy) = (shared(), Copy::of(shared().name));
+    copy.replace("genai_config.json", "\"past_present_share_buffer\": true", "\"past_present_share_buffer\": false");
+    let mut sessions = [form.session(), open(copy.path()).unwrap().session(&options()).unwrap()];
+    let mut log = text(1, 11);
+    let mut seq = open_in(&mut sessions[0]);
+    feed(&mut sessions[0], &seq, &log);
+    for (from, to) in [(0, 1), (1, 0), (0, 1)] {
+        let mut state = Vec::new();
+        sessions[from].save(&seq, &mut state).unwrap();
+        seq = sessions[to].restore(&mut &state[..]).unwrap();
+        log.extend(text(2, 3));
+        let row = feed(&mut sessions[to], &seq, &text(2, 3));
+        form.near(&row, &log, &format!("restored in session {to}"));
+    }
+}
+
+#[test]
+fn a_state_of_another_model_is_refused() {
+    let mut session = shared().session();
+    let seq = open_in(&mut session);
+    feed(&mut session, &seq, &text(1, 4));
+    let mut state = Vec::new();
+    session.save(&seq, &mut state).unwrap();
+    for form in &FORMS[1..] {
+        let error = form.session().restore(&mut &state[..]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{}: {error}", form.name);
+        assert!(error.to_string().contains("another model"), "{}: {error}", form.name);
+    }
+}
+
+#[test]
+fn a_tokenizer_of_another_model_is_refused() {
+    let copy = Copy::of(shared().name);
+    let logits = u32::try_from(shared().model().info().vocab).unwrap();
+    let path = copy.path().join("tokenizer.json");
+    let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    file["model"]["vocab"]["ab"] = logits.into();
+    std::fs::write(&path, file.to_string()).unwrap();
+    let error = open(copy.path()).and_then(|model| model.session(&options())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidModel, "{error}");
+    let message = error.to_string();
+    assert!(message.contains(&logits.to_string()) && message.contains(&(logits + 1).to_string()), "{message}");
+}
+
+#[test]
+fn a_configuration_of_another_graph_is_refused_by_name() {
+    for (from, to, word) in [
+        ("\"vocab_size\": 259", "\"vocab_size\": 260", "logits"),
+        ("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "layers"),
+        ("\"num_key_value_heads\": 2", "\"num_key_value_heads\": 4", "heads"),
+        ("\"input_ids\": \"input_ids\"", "\"input_ids\": \"tokens\"", "tokens"),
+        ("\"logits\": \"logits\"", "\"logits\": \"scores\"", "scores"),
+        ("present.%d.key", "present.%d.keys", "present.0.keys"),
+    ] {
+        let copy = Copy::of(shared().name);
+        copy.replace("genai_config.json", from, to);
+        let error = open(copy.path()).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidModel | ErrorKind::Unsupported), "{to}: {error:?}");
+        assert!(error.to_string().contains(word), "{to}: {error}");
+    }
 }
 
 /// A graph that gives new tensors refuses to write into a buffer, and nobody is harmed.
