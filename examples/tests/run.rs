@@ -119,6 +119,16 @@ fn files_are_told_apart_by_their_bytes() {
 }
 
 #[test]
+#[cfg(feature = "onnx")]
+fn any_graph_says_what_it_takes_and_gives() {
+    let model = build_support::fixtures::model("tiny-onnx-encoder").expect("`cargo xtask setup` makes it");
+    let (stdout, _) = run_with(env!("CARGO_BIN_EXE_onnx_graph"), &model.join("model.onnx"), &["3"]);
+    assert!(stdout.contains("takes input_ids : int64[batch_size, sequence_length]\n"), "{stdout}");
+    assert!(stdout.contains("gives last_hidden_state : float32[3, 3, "), "{stdout}");
+    assert!(stdout.ends_with(" a run\n"), "{stdout}");
+}
+
+#[test]
 fn a_function_is_called_and_its_result_told() {
     let (stdout, _) = run(env!("CARGO_BIN_EXE_tools"), &["How far is it from Bergen to Oslo by sea?"]);
     let (call, answer) = stdout.split_once('\n').unwrap();
