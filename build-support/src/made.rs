@@ -1,7 +1,7 @@
 //! Models that our Python scripts (`fixtures/`) make out of GGUF files, by name: what ONNX Runtime reads, in the forms that people have
 //! it in, and what llama.cpp reads of the same numbers.
 //!
-//! Like the [tiny](crate::tiny) ones each is the same on every machine, and pinned by a hash. They are made by `cargo xtask setup`, or one
+//! Like the [tiny] ones each is the same on every machine, and pinned by a hash. They are made by `cargo xtask setup`, or one
 //! at a time by `cargo xtask model NAME`, with the packages of [`python`]; [`fixtures::model`] finds them.
 
 use std::fs;
