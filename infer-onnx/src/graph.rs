@@ -295,6 +295,8 @@ impl Graph {
     /// # Errors
     /// As of [`run_bound`](Self::run_bound); [`Cancelled`](ErrorKind::Cancelled) also when the deadline has passed.
     pub fn run_bound_until(&mut self, deadline: Instant, binding: &mut Binding<'_>) -> Result<()> {
+        // Also where nothing runs at all, there is nothing to show afterwards.
+        binding.forget();
         self.watched(deadline, |graph| graph.run_bound(binding))
     }
 

@@ -8,6 +8,8 @@ use kit::{
     load,
     model::{GraphOf, element, node, sequence, tensor, unary},
 };
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, span, subscriber::with_default};
 
 fn relu() -> Vec<u8> {
     unary("Relu", &tensor(element::F32, [1_i64, 4]))
@@ -185,4 +187,74 @@ fn an_output_whose_shape_does_not_fit_is_the_runtimes_error() {
     binding.unbind_output("y").unwrap();
     graph.run_bound(&mut binding).unwrap();
     assert_eq!(binding.outputs().tensor("y").unwrap().shape(), [2]);
+}
+
+#[test]
+fn an_output_that_is_listed_twice_is_one() {
+    let kind = tensor(element::F32, [2_i64]);
+    let model = GraphOf::new("twice")
+        .node(&node("Relu", &["x"], &["y"], &[]))
+        .node(&node("Neg", &["x"], &["z"], &[]))
+        .input("x", &kind)
+        .output("y", &kind)
+        .output("y", &kind)
+        .output("z", &kind);
+    let mut graph = load(&model.model());
+    let names: Vec<&str> = graph.declared_outputs().iter().map(|port| port.name()).collect();
+    assert_eq!(names, ["y", "z"]);
+    let (x, mut memory) = ([1.0_f32, -2.0], [0.0_f32; 2]);
+    graph.run([("x", TensorView::new(&[2], &x).unwrap())]).unwrap();
+    assert_eq!(graph.outputs().tensor("z").unwrap().as_slice::<f32>().unwrap(), [-1.0, 2.0]);
+    let mut binding = graph.binding().unwrap();
+    binding.bind_input("x", TensorView::new(&[2], &x).unwrap()).unwrap();
+    graph.run_bound(&mut binding).unwrap();
+    for (name, value) in [("y", [1.0, 0.0]), ("z", [-1.0, 2.0])] {
+        assert_eq!(binding.outputs().tensor(name).unwrap().as_slice::<f32>().unwrap(), value, "{name}");
+    }
+    binding.bind_output("y", TensorViewMut::new(&[2], &mut memory).unwrap()).unwrap();
+    for _ in 0..3 {
+        graph.run_bound(&mut binding).unwrap();
+    }
+    drop(binding);
+    assert_eq!(memory, [1.0, 0.0]);
+}
+
+/// Takes each line of ONNX Runtime's, or panics at it.
+struct Listens {
+    panics: bool,
+}
+
+impl Subscriber for Listens {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "onnxruntime"
+    }
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::TRACE)
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &Event<'_>) {
+        assert!(!self.panics, "asked to");
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[test]
+fn what_a_run_gave_that_a_panic_cut_short_is_not_written_again() {
+    // One who listens when the graph is loaded has the runtime log each run.
+    let mut graph = with_default(Listens { panics: false }, || load(&unary("Relu", &tensor(element::F32, ["n"]))));
+    let (long, short) = ([1.0_f32, -2.0, 3.0, -4.0], [5.0_f32, -6.0]);
+    let mut binding = graph.binding().unwrap();
+    binding.bind_input("x", TensorView::new(&[4], &long).unwrap()).unwrap();
+    let ran =
+        with_default(Listens { panics: true }, || catch_unwind(AssertUnwindSafe(|| graph.run_bound(&mut binding))));
+    assert!(ran.is_err(), "runs are logged");
+    assert!(binding.outputs().get("y").is_err());
+    binding.bind_input("x", TensorView::new(&[2], &short).unwrap()).unwrap();
+    graph.run_bound(&mut binding).unwrap();
+    assert_eq!(binding.outputs().tensor("y").unwrap().as_slice::<f32>().unwrap(), [5.0, 0.0]);
 }

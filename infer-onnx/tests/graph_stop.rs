@@ -77,4 +77,8 @@ fn a_bound_run_is_stopped_too() {
     binding.input_mut::<f32>("x").unwrap().fill(0.5);
     graph.run_bound(&mut binding).unwrap();
     assert_eq!(binding.outputs().tensor("y").unwrap().as_slice::<f32>().unwrap()[0], 1.5);
+    // Nor is anything shown where it is too late to begin.
+    let error = graph.run_bound_until(Instant::now(), &mut binding).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(binding.outputs().get("y").is_err());
 }

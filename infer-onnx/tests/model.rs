@@ -205,6 +205,15 @@ fn settings_that_lead_elsewhere_or_load_libraries_are_refused() {
     copy.refused(ErrorKind::InvalidModel, &["tokenizer_config.json"]);
 }
 
+/// By its name the runtime would take it for a file in its own format, and not as it was looked at.
+#[test]
+fn a_graph_is_read_as_onnx_whatever_its_name_is() {
+    let copy = Copy::of("tiny-onnx");
+    fs::rename(copy.0.join("model.onnx"), copy.0.join("model.ort")).unwrap();
+    copy.replace("genai_config.json", "\"model.onnx\"", "\"model.ort\"");
+    Model::open(&onnx(), &copy.0).unwrap();
+}
+
 #[test]
 fn graphs_that_are_cut_off_or_miss_their_weights_are_named() {
     let copy = Copy::of("tiny-onnx");

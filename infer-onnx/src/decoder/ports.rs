@@ -3,6 +3,7 @@
 use super::{Cells, Config, Pattern};
 use crate::{DType, Dim, Port, ValueType, error::BACKEND};
 use infer_core::{Error, ErrorKind, Result};
+use std::collections::HashSet;
 
 /// An input of whole numbers, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,9 @@ impl Ports {
 
 type Refusal = (ErrorKind, String);
 
+/// More bytes of keys and values than a position has in any model there is: sizes are multiplied from here on.
+const MOST_BYTES: usize = i32::MAX as usize;
+
 struct Finder<'a> {
     config: &'a Config,
     inputs: &'a [Port],
@@ -63,6 +67,9 @@ impl Finder<'_> {
         let positions = self.whole(&names.positions)?;
         let past = indices("input", self.inputs, &names.past, layers)?;
         let present = indices("output", self.outputs, &names.present, layers)?;
+        let whole = [Some(tokens), Some(mask), positions].into_iter().flatten().map(|port| port.index);
+        apart("input", self.inputs, whole.chain(past.iter().copied()))?;
+        apart("output", self.outputs, present.iter().copied())?;
         self.check_rest(&past)?;
         let cells = self.cells(layers, &past, &present)?;
         let logits = position(self.outputs, &names.logits).ok_or_else(|| no("output", &names.logits))?;
@@ -74,8 +81,8 @@ impl Finder<'_> {
     /// As many as the graph takes keys for.
     fn layers(&self) -> Result<usize, Refusal> {
         let [keys, _] = &self.config.names.past;
-        let found =
-            self.inputs.iter().filter_map(|port| keys.layer(&port.name)).map(|layer| layer + 1).max().unwrap_or(0);
+        let layers = self.inputs.iter().filter_map(|port| keys.layer(&port.name)?.checked_add(1));
+        let found = layers.max().unwrap_or(0);
         let said = self.config.layers;
         if found == 0 {
             return Err(unsupported(format!(
@@ -152,6 +159,12 @@ impl Finder<'_> {
         let heads = agreed("heads of keys and values", self.config.kv_heads, &dims[1], first)?;
         let size = agreed("numbers in a key", self.config.head_size, &dims[3], first)?;
         let cells = Cells { layers, heads, size, dtype };
+        let bytes = dtype.bytes(size).and_then(|bytes| bytes.checked_mul(heads)?.checked_mul(cells.tensors()));
+        if !bytes.is_some_and(|bytes| (1..=MOST_BYTES).contains(&bytes)) {
+            return Err(invalid(format!(
+                "{heads} heads of {size} numbers in each of {layers} layers are none that can be"
+            )));
+        }
         let all = past.iter().map(|&index| ("input", &self.inputs[index]));
         for (kind, port) in all.chain(present.iter().map(|&index| ("output", &self.outputs[index]))) {
             check_rank(kind, port, 4)?;
@@ -204,6 +217,15 @@ fn position(ports: &[Port], name: &str) -> Option<usize> {
 fn indices(kind: &str, ports: &[Port], patterns: &[Pattern; 2], layers: usize) -> Result<Vec<usize>, Refusal> {
     let names = (0..layers).flat_map(|layer| patterns.each_ref().map(|pattern| pattern.name(layer)));
     names.map(|name| position(ports, &name).ok_or_else(|| no(kind, &name))).collect()
+}
+
+/// No two are the same one, whatever names a configuration gives them.
+fn apart(kind: &str, ports: &[Port], indices: impl Iterator<Item = usize>) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    match indices.into_iter().find(|&index| !seen.insert(index)) {
+        Some(index) => Err(invalid(format!("its {kind} {:?} is to be two things at once", ports[index].name))),
+        None => Ok(()),
+    }
 }
 
 fn check_rank(kind: &str, port: &Port, rank: usize) -> Result<(), Refusal> {
@@ -338,6 +360,33 @@ mod tests {
         refused("fixed length", |_, inputs, _| inputs[2].kind = kind(DType::F32, &[-1, 2, 64, 8]));
         refused("always has 4 rows", |_, inputs, _| inputs[1].kind = kind(DType::I64, &[4, -1]));
         refused("\"present.0.key\"", |_, _, outputs| outputs[1].kind = kind(DType::F32, &[-1, 2, -1]));
+        // A name may say any number.
+        refused("takes no keys", |_, inputs, _| {
+            inputs.truncate(2);
+            inputs.push(port("past_key_values.18446744073709551615.key", DType::F32, &[-1, 2, -1, 8]));
+        });
+        refused("to be two things", |config, inputs, _| {
+            config.names.mask = "input_ids".into();
+            inputs.remove(1);
+        });
+        refused("to be two things", |config, _, _| config.names.positions = "attention_mask".into());
+        refused("to be two things", |config, _, _| config.names.present[1] = config.names.present[0].clone());
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_no_keys() {
+        for (heads, size) in [(0, 8), (2, 0), (1 << 62, 8), (2, i64::MAX), (1 << 20, 1 << 20)] {
+            let fixed = [-1, heads, -1, size];
+            refused("none that can be", |config, inputs, outputs| {
+                (config.kv_heads, config.head_size) = (0, 0);
+                inputs[2..].iter_mut().chain(&mut outputs[1..]).for_each(|port| port.kind = kind(DType::F32, &fixed));
+            });
+        }
+        refused("none that can be", |config, inputs, outputs| {
+            (config.kv_heads, config.head_size) = (usize::MAX, usize::MAX);
+            let ports = inputs[2..].iter_mut().chain(&mut outputs[1..]);
+            ports.for_each(|port| port.kind = kind(DType::F32, &[-1, -1, -1, -1]));
+        });
     }
 
     #[test]

@@ -134,8 +134,13 @@ impl<'m> Binding<'m> {
         Value::of_runtime(value.ok_or_else(|| outputs::not_there(output))?)
     }
 
-    pub(super) fn run(&mut self, session: &mut raw::Session, options: &raw::RunOptions) -> Result<()> {
+    /// What the last run gave is shown no more.
+    pub(super) fn forget(&mut self) {
         self.has_run = false;
+    }
+
+    pub(super) fn run(&mut self, session: &mut raw::Session, options: &raw::RunOptions) -> Result<()> {
+        self.forget();
         self.ports.check_given(|index| self.raw.is_bound(index))?;
         session.run_bound(options, &mut self.raw)?;
         self.has_run = true;

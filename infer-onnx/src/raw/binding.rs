@@ -12,6 +12,7 @@ use crate::{
 use infer_core::Result;
 use infer_sys::onnxruntime::{OrtIoBinding, OrtValue};
 use std::{
+    mem,
     ptr::{self, NonNull},
     slice,
     sync::Arc,
@@ -35,6 +36,8 @@ pub(crate) struct Binding<'m> {
     order: Vec<usize>,
     /// Outputs that have to be asked for after the next run.
     stale: bool,
+    /// A run has begun, and what came of it was not looked at: so it stays where a panic of what takes log lines has cut one short.
+    begun: bool,
 }
 
 /// Where an output goes.
@@ -82,6 +85,7 @@ impl<'m> Binding<'m> {
             kinds,
             order: Vec::new(),
             stale: false,
+            begun: false,
         })
     }
 
@@ -182,8 +186,11 @@ impl<'m> Binding<'m> {
 
     /// Before a run: outputs that cannot be written where they were are chosen anew.
     pub(super) fn prepare(&mut self) -> Result<()> {
+        let begun = mem::replace(&mut self.begun, true);
         for index in 0..self.outputs.len() {
-            if matches!(&self.outputs[index], Output::Runtime(Chosen { known: true, stays: false, .. })) {
+            let Output::Runtime(chosen) = &self.outputs[index] else { continue };
+            // The runtime has what a run that was cut short gave, and nobody here does.
+            if begun || (chosen.known && !chosen.stays) {
                 self.renew(index)?;
             }
         }
@@ -192,6 +199,7 @@ impl<'m> Binding<'m> {
 
     /// After a run: takes hold of what the runtime chose.
     pub(super) fn finish(&mut self, ran: Result<()>) -> Result<()> {
+        self.begun = false;
         let done = ran.and_then(|()| if self.stale { self.fetch() } else { Ok(()) });
         if done.is_err() {
             // What a run left half done is not shown, and not written into again.

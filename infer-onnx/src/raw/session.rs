@@ -12,7 +12,7 @@ use infer_sys::onnxruntime::{OrtPrepackedWeightsContainer, OrtSession, OrtSessio
 use ort::{AsPointer, environment::Environment, session::builder::SessionBuilder};
 use std::{
     cell::Cell,
-    ffi::{CString, c_char},
+    ffi::{CStr, CString, c_char},
     fmt,
     marker::PhantomData,
     path::Path,
@@ -47,6 +47,10 @@ pub(super) struct Owner {
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
+
+/// Without it a file whose name ends in `.ort`, and bytes that look so, are read in the runtime's own format, in which nobody has looked for
+/// the files that it names.
+const FORMAT: (&CStr, &CStr) = (c"session.load_model_format", c"ONNX");
 
 /// Pointers for one call, whose room is kept.
 #[derive(Default)]
@@ -131,11 +135,14 @@ impl Session {
         ) -> OrtStatusPtr,
     ) -> Result<Self> {
         let api = Api::start(environment)?;
-        let (key, value) = providers::RECORD;
-        // SAFETY: nobody else fills the options: who ends a load from another thread only sets a flag of theirs, which is atomic. Both are C
-        // strings, which are copied.
-        let status = unsafe { (api.table().AddSessionConfigEntry)(options.ptr_mut(), key.as_ptr(), value.as_ptr()) };
-        api.check("ask for who runs which node", status)?;
+        for ((key, value), what) in [(providers::RECORD, "ask for who runs which node"), (FORMAT, "say what is loaded")]
+        {
+            // SAFETY: nobody else fills the options: who ends a load from another thread only sets a flag of theirs, which is atomic. Both are
+            // C strings, which are copied.
+            let status =
+                unsafe { (api.table().AddSessionConfigEntry)(options.ptr_mut(), key.as_ptr(), value.as_ptr()) };
+            api.check(what, status)?;
+        }
         if let Some(weights) = &weights {
             // SAFETY: nobody else fills the options, and one session is made with them, which keeps the weights alive.
             unsafe { weights.add_to(options.ptr_mut()) }?;

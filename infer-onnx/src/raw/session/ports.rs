@@ -4,7 +4,7 @@ use super::Owner;
 use crate::{raw::type_info::TypeInfo, tensor::Port};
 use infer_core::Result;
 use infer_sys::onnxruntime::{OrtAllocator, OrtSession, OrtStatusPtr, OrtTypeInfo};
-use std::{ffi::c_char, ptr};
+use std::{collections::HashSet, ffi::c_char, ptr};
 
 type CountFn = unsafe extern "system" fn(*const OrtSession, *mut usize) -> OrtStatusPtr;
 type NameFn = unsafe extern "system" fn(*const OrtSession, usize, *mut OrtAllocator, *mut *mut c_char) -> OrtStatusPtr;
@@ -21,9 +21,14 @@ impl Owner {
         Ok(ports)
     }
 
+    /// A graph may list an output twice. It is one: what is bound, and what a run with a binding gives, goes by name.
     pub(super) fn outputs(&self) -> Result<Vec<Port>> {
         let table = self.api.table();
-        self.ports(table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo, false)
+        let (names, kinds) = (table.SessionGetOutputName, table.SessionGetOutputTypeInfo);
+        let mut ports = self.ports(table.SessionGetOutputCount, names, kinds, false)?;
+        let mut seen = HashSet::new();
+        ports.retain(|port| seen.insert(port.name.clone()));
+        Ok(ports)
     }
 
     fn ports(&self, count: CountFn, name: NameFn, kind: KindFn, has_default: bool) -> Result<Vec<Port>> {
