@@ -105,7 +105,8 @@ impl Array {
             bytes.chunks_exact_mut(kind.unit()).for_each(<[u8]>::reverse);
         }
         let array = Self { kind: *kind, shape: shape.clone(), bytes };
-        Ok(if header.is_fortran { array.transposed() } else { array })
+        // Of nothing every order is the same, and its dimensions can be anything.
+        Ok(if header.is_fortran && len > 0 { array.transposed() } else { array })
     }
 
     /// From Fortran's order, in which the first index runs fastest.

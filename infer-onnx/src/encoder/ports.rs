@@ -11,6 +11,9 @@ const POOLED: [&str; 2] = ["sentence_embedding", "text_embeds"];
 /// The output of a classification head.
 const SCORES: &str = "logits";
 
+/// Tokens of the largest table that a graph may insist on: each run fills all of it.
+const MOST: usize = 1 << 22;
+
 /// Which of a session's inputs and outputs are what.
 #[derive(Debug)]
 pub(super) struct Ports {
@@ -139,6 +142,10 @@ impl Ports {
         if !ports.inputs.iter().any(|input| input.what == What::Tokens) {
             return Err(unsupported("the graph has no input `input_ids`: it is no encoder of text"));
         }
+        let [rows, columns] = ports.fixed.map(|length| length.unwrap_or(1));
+        if !rows.checked_mul(columns).is_some_and(|tokens| (1..=MOST).contains(&tokens)) {
+            return Err(unsupported(format!("the graph insists on {rows} texts of {columns} tokens at once")));
+        }
         Ok(ports)
     }
 
@@ -252,6 +259,9 @@ mod tests {
             (vec![port("attention_mask", DType::I64, &[-1, -1])], "no input `input_ids`"),
             (vec![port("input_ids", DType::F32, &[-1, -1])], "`input_ids` is "),
             (vec![port("input_ids", DType::I64, &[-1])], "no table of integers"),
+            (vec![port("input_ids", DType::I64, &[0, -1])], "insists on 0 texts"),
+            (vec![port("input_ids", DType::I64, &[-1, 1 << 40])], "of 1099511627776 tokens"),
+            (vec![port("input_ids", DType::I64, &[1 << 40, 1 << 40])], "insists on"),
         ] {
             let error = Ports::new(&inputs, POOLED, None).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);

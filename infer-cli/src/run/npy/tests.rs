@@ -73,6 +73,8 @@ fn both_orders_are_put_into_ours() {
     let own = if cfg!(target_endian = "little") { "<u2" } else { ">u2" };
     let array = read(&file(&header(own, "True"), &numbers([0, 3, 1, 4, 2, 5]))).unwrap();
     assert_eq!(array.bytes, numbers([0, 1, 2, 3, 4, 5]));
+    let none = read(&file("{'descr': '<f8', 'fortran_order': True, 'shape': (4611686018427387904, 0)}", b"")).unwrap();
+    assert_eq!(none.shape, [1 << 62, 0]);
 }
 
 #[test]
