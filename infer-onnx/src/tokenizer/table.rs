@@ -10,13 +10,14 @@ use std::collections::{HashMap, HashSet};
 
 /// How many ids may be missing among those of a vocabulary.
 const MAX_HOLES: usize = 1 << 16;
-/// Control tokens that end a turn, or all of a text, by the names they have in the models that are in use. Files do not always say it; llama.cpp goes
-/// by names too.
-const ENDS: &[&str] = &[
+/// Control tokens that end a turn, by the names they have in the models that are in use. Files do not always say it; llama.cpp goes by names
+/// too.
+const TURN_ENDS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
     "<end_of_turn>",
+    "<turn|>",
     "<|end_of_text|>",
     "<|endoftext|>",
     "<EOT>",
@@ -24,14 +25,15 @@ const ENDS: &[&str] = &[
     "<｜end▁of▁sentence｜>",
     "<end_of_utterance>",
     "<|END_OF_TURN_TOKEN|>",
+];
+/// And those that end a message, all of a text, or a file in models that have seen much code.
+const OTHER_ENDS: &[&str] = &[
     "<|eom_id|>",
     "<|return|>",
     "<|call|>",
-    "<turn|>",
     "<eos>",
     "</s>",
     "[EOS]",
-    // Behind these another file or repository would begin, in models that have seen much code.
     "<|fim_pad|>",
     "<fim-pad>",
     "<fim_pad>",
@@ -41,8 +43,6 @@ const ENDS: &[&str] = &[
     "<reponame>",
     "<|file_sep|>",
 ];
-/// How many of them end a turn; the others end more or less than that.
-const END_OF_TURN: usize = 11;
 
 /// All tokens, and those with a role.
 pub(super) struct Table {
@@ -130,24 +130,26 @@ impl Table {
         special.eos = named(&side.eos).or(side.ends.first().copied().map(Token));
         special.sep = named(&side.sep);
         special.pad = named(&side.pad).or(side.pad_id.map(Token));
-        let by_role = [&side.bos, &side.eos, &side.sep, &side.pad, &side.cls, &side.mask].map(&named);
+        let by_role = [&side.bos, &side.eos, &side.sep, &side.cls, &side.mask].map(&named);
+        let named_pad = named(&side.pad).map(|token| token.0);
         let unknown = unknown(model).and_then(|text| by_text.get(text)).copied();
 
-        let known_ends: Vec<u32> = ENDS
-            .iter()
-            .filter_map(|name| by_text.get(name).copied())
-            .filter(|&id| self.entries[id as usize].as_ref().is_some_and(|entry| entry.is_added))
-            .collect();
-        let turn = ENDS[..END_OF_TURN].iter().filter_map(|name| by_text.get(name)).find(|id| known_ends.contains(id));
-        special.eot = turn.copied().map(Token);
-        self.ends = side.ends.iter().copied().chain(special.eos.map(|token| token.0)).chain(known_ends).collect();
+        let is_added = |id: &u32| self.entries[*id as usize].as_ref().is_some_and(|entry| entry.is_added);
+        let known = |names: &[&str]| -> Vec<u32> {
+            names.iter().filter_map(|name| by_text.get(name).copied()).filter(is_added).collect()
+        };
+        let (turn_ends, other_ends) = (known(TURN_ENDS), known(OTHER_ENDS));
+        special.eot = turn_ends.first().copied().map(Token);
+        let said = side.ends.iter().copied().chain(special.eos.map(|token| token.0));
+        self.ends = said.chain(turn_ends).chain(other_ends).collect();
 
         if let Some(beyond) = self.ends.iter().find(|&&id| id as usize >= self.entries.len()) {
             return Err(invalid(format!("eos_token_id is {beyond}, outside the vocabulary of {}", self.entries.len())));
         }
-        // What ends a text and was added is structure. What a model has among its own may be text too, such as a line break.
-        for id in &self.ends {
-            if let Some(entry) = self.entries[*id as usize].as_mut().filter(|entry| entry.is_added) {
+        // What ends a text and was added is structure. What a model has among its own may be text too, such as a line break; padding is an
+        // exclamation mark in some.
+        for id in self.ends.iter().copied().chain(named_pad) {
+            if let Some(entry) = self.entries[id as usize].as_mut().filter(|entry| entry.is_added) {
                 entry.is_control = true;
             }
         }

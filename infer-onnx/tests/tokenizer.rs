@@ -1,0 +1,109 @@
+//! A tokenizer with the files beside it, as a folder has them.
+
+use infer_core::{ErrorKind, Special, Token, Tokenizer as _};
+use infer_onnx::Tokenizer;
+use std::{
+    fs,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+const TOKENIZER: &str = r#"{
+    "added_tokens": [{"id": 3, "content": "<s>", "special": true}, {"id": 4, "content": "<end>", "special": false},
+        {"id": 5, "content": "<turn>", "special": true}],
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
+}"#;
+
+/// A folder of its own, gone at the end of a test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("infer-onnx-tokenizer-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let folder = Self(folder);
+        folder.write("tokenizer.json", TOKENIZER);
+        folder
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    fn open(&self) -> Tokenizer {
+        Tokenizer::open(&self.0).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+fn encode(tokenizer: &Tokenizer, text: &str, special: Special) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    tokenizer.encode(text, special, &mut tokens).unwrap();
+    tokens.into_iter().map(|token| token.0).collect()
+}
+
+#[test]
+fn roles_have_their_names_in_the_settings_and_their_ids_in_the_models_own() {
+    let folder = Folder::new();
+    let alone = *folder.open().vocab().special();
+    assert_eq!((alone.bos, alone.eos), (None, None));
+    // By number first, in any of the three files; and a name where there is one.
+    folder.write("config.json", r#"{"eos_token_id": 5, "bos_token_id": 3, "pad_token_id": null, "vocab_size": 8}"#);
+    folder.write("generation_config.json", r#"{"eos_token_id": [4, -1]}"#);
+    let tokenizer = folder.open();
+    let special = tokenizer.vocab().special();
+    assert_eq!((special.bos, special.eos, special.pad), (Some(Token(3)), Some(Token(4)), None));
+    let ends: Vec<u32> = (0..8).filter(|&id| tokenizer.vocab().is_end(Token(id))).collect();
+    assert_eq!((ends, tokenizer.vocab().len()), (vec![4, 5], 8));
+    // A token that ends a text is structure, whatever its file calls it.
+    assert_eq!(encode(&tokenizer, "ab<end>", Special::PARSE), [2, 4]);
+    assert!(!encode(&tokenizer, "ab<end>", Special::NONE).contains(&4));
+    folder.write("tokenizer_config.json", r#"{"eos_token": {"content": "<turn>"}, "add_bos_token": true}"#);
+    folder.write("special_tokens_map.json", r#"{"eos_token": "a", "pad_token": "b"}"#);
+    let tokenizer = folder.open();
+    let special = tokenizer.vocab().special();
+    assert_eq!((special.eos, special.pad, special.add_bos), (Some(Token(5)), Some(Token(1)), true));
+    assert_eq!(encode(&tokenizer, "a", Special::ADD), [3, 0]);
+    // Padding that is text elsewhere stays text.
+    assert_eq!(encode(&tokenizer, "bb", Special::NONE), [1, 1]);
+    folder.write("genai_config.json", r#"{"model": {"eos_token_id": 3, "decoder": {}}}"#);
+    assert!(folder.open().vocab().is_end(Token(3)));
+}
+
+#[test]
+fn files_beside_it_that_are_damaged_are_named() {
+    for (name, text) in [
+        ("tokenizer_config.json", "{\"eos_token\": 7}"),
+        ("special_tokens_map.json", "["),
+        ("generation_config.json", "{\"eos_token_id\": \"two\"}"),
+        ("config.json", "{\"vocab_size\": -1}"),
+        ("genai_config.json", "{\"model\": 1}"),
+    ] {
+        let folder = Folder::new();
+        folder.write(name, text);
+        let error = Tokenizer::open(&folder.0).unwrap_err();
+        assert_eq!((error.kind(), error.backend()), (ErrorKind::InvalidModel, Some("onnx")));
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let folder = Folder::new();
+    folder.write("config.json", r#"{"eos_token_id": 1000000000}"#);
+    let error = Tokenizer::open(&folder.0).unwrap_err();
+    assert!(error.to_string().contains("eos_token_id is 1000000000"), "{error}");
+}
+
+#[test]
+fn a_file_that_is_missing_or_none_is_an_error_by_name() {
+    let folder = Folder::new();
+    fs::remove_file(folder.0.join("tokenizer.json")).unwrap();
+    let error = Tokenizer::open(&folder.0).unwrap_err();
+    assert!(error.kind() == ErrorKind::Io && error.to_string().contains("tokenizer.json"), "{error}");
+    fs::create_dir(folder.0.join("tokenizer.json")).unwrap();
+    assert_eq!(Tokenizer::open(folder.0.join("tokenizer.json")).unwrap_err().kind(), ErrorKind::Io);
+}
