@@ -276,7 +276,7 @@ mod tests {
 
     #[track_caller]
     fn refused(kind: ErrorKind, words: &str, change: impl FnOnce(&mut Value)) {
-        let (found, why) = config(change).err().expect("it is refused");
+        let (found, why) = config(change).expect_err("it is refused");
         assert!(found == kind && why.contains(words), "{found:?}: {why}");
     }
 

@@ -27,19 +27,20 @@ pub(super) fn runs(slots: &[u32], idle: impl Fn(u32) -> bool, out: &mut Vec<Rang
 mod tests {
     use super::*;
 
-    fn cut(slots: &[u32], busy: &[u32]) -> Vec<Range<u32>> {
-        let mut out = vec![7..9];
+    /// First and last row of each run.
+    fn cut(slots: &[u32], busy: &[u32]) -> Vec<(u32, u32)> {
+        let mut out = vec![7..9, 1..2];
         runs(slots, |slot| !busy.contains(&slot), &mut out);
-        out
+        out.into_iter().map(|run| (run.start, run.end - 1)).collect()
     }
 
     #[test]
     fn neighbours_share_a_run_and_small_gaps_are_bridged() {
         assert!(cut(&[], &[]).is_empty());
-        assert_eq!(cut(&[0, 1, 2], &[]), [0..3]);
-        assert_eq!(cut(&[3], &[]), [3..4]);
-        assert_eq!(cut(&[0, 3, 4], &[]), [0..5]);
-        assert_eq!(cut(&[0, 4, 5], &[]), [0..1, 4..6]);
-        assert_eq!(cut(&[0, 2, 4], &[1]), [0..1, 2..5], "a row that is full is not bridged");
+        assert_eq!(cut(&[0, 1, 2], &[]), [(0, 2)]);
+        assert_eq!(cut(&[3], &[]), [(3, 3)]);
+        assert_eq!(cut(&[0, 3, 4], &[]), [(0, 4)]);
+        assert_eq!(cut(&[0, 4, 5], &[]), [(0, 0), (4, 5)]);
+        assert_eq!(cut(&[0, 2, 4], &[1]), [(0, 0), (2, 4)], "a row that is full is not bridged");
     }
 }
