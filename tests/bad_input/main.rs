@@ -4,6 +4,7 @@
 //! `docs/soundness.md` has the whole list, with the places of the cases that are proved elsewhere.
 
 mod door;
+mod onnx;
 mod options;
 mod passes;
 mod together;
