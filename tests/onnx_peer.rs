@@ -1,13 +1,13 @@
 //! What a model computes in ONNX Runtime is what the same weights compute elsewhere: SmolLM2 in llama.cpp and in onnxruntime-genai,
 //! all-MiniLM-L6-v2 in NumPy.
 
-use build_support::fixtures;
-use infer::{Special, Token, Tokenizer as _};
+use build_support::{cache::Cache, env::Env, fixtures, pins::Pin};
+use infer::{Encoder as _, EncoderOptions, Special, Token, Tokenizer as _};
 use infer_onnx::{LoadOptions, Model, Onnx};
 use kit::{
     greedy::{Agreement, Settings},
     peer::Greedy,
-    prompts,
+    prompts, script,
     script::Script,
 };
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ const ALL: Settings = Settings { count: 48, ..SETTINGS };
 const FEW: usize = 4;
 /// Two logits closer than this may change places: weights are of 32 bits on both sides, but llama.cpp keeps keys and values in 16.
 const EPSILON: f32 = 0.05;
+/// How far numbers of a vector of length 1 may lie apart.
+const NEAR: f32 = 1e-4;
 
 fn fixture(name: &str) -> PathBuf {
     fixtures::model(name).unwrap_or_else(|error| panic!("{error}"))
@@ -99,3 +101,29 @@ fn encode(model: &Model, text: &str) -> Vec<u32> {
     tokens.into_iter().map(|token| token.0).collect()
 }
 
+#[test]
+fn the_vectors_of_an_encoder_are_those_of_its_formulas() {
+    let texts: Vec<String> = prompts::all()[..12].iter().map(|text| text.chars().take(200).collect()).collect();
+    let theirs = script::run("minilm_numpy.py", [wheel()], &json!(texts).to_string());
+    let theirs: Vec<Vec<f32>> = serde_json::from_str(&theirs.unwrap_or_else(|error| panic!("{error}"))).unwrap();
+
+    let model = open("minilm-onnx");
+    let mut encoder = model.encoder(&EncoderOptions::new().with_threads(1)).unwrap();
+    let mut encoded = vec![Vec::new(); texts.len()];
+    for (text, encoded) in texts.iter().zip(&mut encoded) {
+        model.tokenizer().encode(text, Special::ADD, encoded).unwrap();
+    }
+    encoder.encode(&encoded.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+    for (index, theirs) in theirs.iter().enumerate() {
+        let ours = encoder.vectors().vector(index).unwrap();
+        assert_eq!(ours.len(), theirs.len());
+        let apart = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart < NEAR, "{:?}: {apart}", texts[index]);
+    }
+}
+
+/// The package that has the model's own files.
+fn wheel() -> PathBuf {
+    let (cache, pin) = (Cache::from_env(&Env::from_process()).unwrap(), Pin::named("minilm").unwrap());
+    cache.downloads().join(&pin.files[0].name)
+}
