@@ -3,6 +3,8 @@
 //! Where both sides can be in one process they take turns there, block by block; a Python package runs in a process of its own, which is asked
 //! for a block in its turn. Both load the same library of the same version, and compute on as many threads.
 
+mod decode;
+mod encode;
 #[allow(dead_code, reason = "only some of what tests need")]
 #[path = "../../infer-onnx/tests/kit/model.rs"]
 mod model;
@@ -20,7 +22,8 @@ static HEAP: kit::Counting = kit::Counting;
 type Measure = fn(&mut Run);
 
 /// The parts, by name.
-const PARTS: [(&str, Measure); 2] = [("node", node::measure), ("pool", pool::measure)];
+const PARTS: [(&str, Measure); 4] =
+    [("node", node::measure), ("decode", decode::measure), ("encode", encode::measure), ("pool", pool::measure)];
 
 fn main() -> ExitCode {
     let mut run = Run::of_parts(&PARTS.map(|(name, _)| name));

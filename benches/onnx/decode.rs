@@ -1,0 +1,158 @@
+//! SmolLM2 with weights of 4 bits beside onnxruntime-genai's generator in Python: the same folder, as many threads, the same tokens.
+//!
+//! Each side is a process, and both of them are there all the time: this one, and Python's twice. They take turns, and the best of their
+//! rounds counts. What is timed are the calls that compute: neither making a generator or a sequence, nor the way to the other process.
+
+use crate::setting::onnx;
+use infer::{
+    Batch, OpenOptions, Sampling, Sequence, Session as _, SessionOptions, Special, Token, Tokenizer as _, Want,
+};
+use infer_benches::{
+    Bar, Figure, Run,
+    turns::{Times, take, timed},
+};
+use infer_onnx::{Model, Session};
+use kit::script::Script;
+use serde_json::{Value, json};
+use std::{path::Path, time::Duration};
+
+const OURS: usize = 0;
+const THEIRS: usize = 1;
+const THEIRS_AGAIN: usize = 2;
+
+const FIXTURE: &str = "smollm2-onnx-int4";
+const CONTEXT: usize = 1024;
+
+/// How much is computed.
+struct Load {
+    threads: usize,
+    rounds: usize,
+    /// Tokens of the long prompt, whose prefill is timed.
+    prompt: usize,
+    /// Tokens that are decoded, one a step, after a short one.
+    steps: usize,
+}
+
+const FULL: Load = Load { threads: 2, rounds: 5, prompt: 512, steps: 128 };
+const QUICK: Load = Load { threads: 1, rounds: 1, prompt: 64, steps: 8 };
+/// Tokens of the short prompt.
+const SHORT: usize = 16;
+
+pub(crate) fn measure(run: &mut Run) {
+    let load = if run.quick() { QUICK } else { FULL };
+    let path = build_support::fixtures::model(FIXTURE).unwrap_or_else(|error| panic!("{error}"));
+    let mut sides = Sides::new(&path, load.threads);
+    run.progress(&format!("prefill of {} tokens and {} steps, on {} threads", load.prompt, load.steps, load.threads));
+    let prefill = sides.times(load.rounds, load.prompt, 1, |prefill, _| prefill);
+    figures(run, ["onnx/prefill", "onnx/prefill/rate"], &prefill, load.prompt);
+    let decode = sides.times(load.rounds, SHORT, load.steps + 1, |_, decode| decode);
+    figures(run, ["onnx/decode", "onnx/decode/rate"], &decode, load.steps);
+    copied(run, &mut sides, load.steps);
+}
+
+fn figures(run: &mut Run, [ratio, rate]: [&'static str; 2], times: &Times<3>, tokens: usize) {
+    let theirs = times.best(THEIRS).min(times.best(THEIRS_AGAIN));
+    let figure = Figure::new(ratio, theirs / times.best(OURS), "genai/ours")
+        .with_bar(Bar::AtLeast(1.0))
+        .with_against_itself(times.best(THEIRS) / times.best(THEIRS_AGAIN))
+        .with_note(format!("best of {} rounds in turns", times.rounds()));
+    run.timing(figure);
+    let per_second = |seconds| tokens as f64 / seconds;
+    let note = format!("genai {:.1}", per_second(theirs));
+    run.timing(Figure::new(rate, per_second(times.best(OURS)), "tokens/s").with_note(note));
+}
+
+/// Keys and values stay where the runtime writes them.
+fn copied(run: &mut Run, sides: &mut Sides, steps: usize) {
+    let before = sides.session.kv_bytes_copied();
+    let prompt = sides.text(SHORT);
+    sides.ours(&prompt, steps + 1);
+    let copied = sides.session.kv_bytes_copied() - before;
+    let figure = Figure::new("onnx/decode/copied", copied as f64 / steps as f64, "bytes a step");
+    run.figure(figure.with_bar(Bar::AtMost(0.0)).with_note("of keys and values, by this library"));
+}
+
+struct Sides {
+    session: Session,
+    words: Vec<Token>,
+    batch: Batch,
+    theirs: [Script; 2],
+}
+
+impl Sides {
+    fn new(path: &Path, threads: usize) -> Self {
+        let model = Model::open(&onnx(), path).unwrap_or_else(|error| panic!("{error}"));
+        let options = SessionOptions::new().with_context(CONTEXT).with_batch(CONTEXT).with_threads(threads);
+        let session = model.session(&options).unwrap_or_else(|error| panic!("{error}"));
+        let mut words = Vec::new();
+        model.tokenizer().encode(&kit::prompts::logbook(60), Special::NONE, &mut words).expect("a text encodes");
+        let folder = path.to_str().expect("the cache's path is text").to_owned();
+        let arguments = [folder, threads.to_string(), CONTEXT.to_string()];
+        let theirs = [(); 2].map(|()| Script::start("genai.py", &arguments).unwrap_or_else(|error| panic!("{error}")));
+        Self { session, words, batch: Batch::new(), theirs }
+    }
+
+    fn text(&self, count: usize) -> Vec<Token> {
+        self.words[..count].to_vec()
+    }
+
+    /// What `part` of the times is, for all sides. They have to draw the same tokens.
+    fn times(
+        &mut self,
+        rounds: usize,
+        prompt: usize,
+        count: usize,
+        part: fn(Duration, Duration) -> Duration,
+    ) -> Times<3> {
+        let prompt = &*self.text(prompt);
+        let wanted = self.ours(prompt, count).0;
+        let mut round = |who: usize| {
+            let (tokens, prefill, decode) = match who {
+                OURS => self.ours(prompt, count),
+                _ => self.theirs(who - THEIRS, prompt, count),
+            };
+            assert_eq!(tokens, wanted, "the sides drew other tokens");
+            part(prefill, decode)
+        };
+        // By then memory was touched once.
+        take::<3>(1, |who, _| round(who));
+        take::<3>(rounds, |who, _| round(who))
+    }
+
+    /// Our tokens, and how long the prompt and the steps after it took.
+    fn ours(&mut self, prompt: &[Token], count: usize) -> (Vec<Token>, Duration, Duration) {
+        let seq = self.open();
+        let (prefill, first) = timed(|| self.step(&seq, prompt));
+        let mut tokens = vec![first];
+        let (decode, ()) = timed(|| {
+            while tokens.len() < count {
+                let next = self.step(&seq, &tokens[tokens.len() - 1..]);
+                tokens.push(next);
+            }
+        });
+        (tokens, prefill, decode)
+    }
+
+    fn open(&mut self) -> Sequence {
+        let seq = self.session.open(&OpenOptions::default()).expect("the only sequence");
+        self.session.sample_with(&seq, &Sampling::greedy(), &[]).expect("greedy is in range");
+        seq
+    }
+
+    fn step(&mut self, seq: &Sequence, tokens: &[Token]) -> Token {
+        self.batch.clear();
+        self.batch.push(seq, tokens, Want::Token);
+        self.session.decode(&self.batch).unwrap_or_else(|error| panic!("{error}"));
+        self.session.outputs().token(0).expect("it was wanted")
+    }
+
+    fn theirs(&mut self, which: usize, prompt: &[Token], count: usize) -> (Vec<Token>, Duration, Duration) {
+        let prompt: Vec<u32> = prompt.iter().map(|token| token.0).collect();
+        let task = json!({ "prompt": prompt, "count": count }).to_string();
+        let answer = self.theirs[which].ask(&task).unwrap_or_else(|error| panic!("{error}"));
+        let answer: Value = serde_json::from_str(&answer).expect("a line of JSON");
+        let tokens: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).expect("a list of tokens");
+        let seconds = |part: &str| Duration::from_secs_f64(answer[part].as_f64().expect("a number of seconds"));
+        (tokens.into_iter().map(Token).collect(), seconds("prefill"), seconds("decode"))
+    }
+}
