@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
-    setup::ensure(host, &[Thing::Smollm2, Thing::Minilm, Thing::Llama, Thing::Onnx, Thing::Python])?;
+    setup::ensure(host, &[Thing::Smollm2, Thing::Minilm, Thing::Llama, Thing::Onnx, Thing::OnnxModels, Thing::Python])?;
     let names: Vec<&str> = match &arguments.names[..] {
         [] => ALL.to_vec(),
         names => names.iter().map(String::as_str).collect(),
