@@ -8,7 +8,14 @@ use infer_onnx::Tokenizer;
 use libfuzzer_sys::fuzz_target;
 use std::panic;
 
-const TEXTS: [&str; 6] = ["", "ab  a\n", "<s>[CLS]<|im_end|></s>", "Grüße, 世界! 🦀", "\0\u{FFFD}▁ ▁", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 12345"];
+const TEXTS: [&str; 6] = [
+    "",
+    "ab  a\n",
+    "<s>[CLS]<|im_end|></s>",
+    "Grüße, 世界! 🦀",
+    "\0\u{FFFD}▁ ▁",
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 12345",
+];
 
 fuzz_target!(init: { seeds::write_if_asked(first); crates_may_panic() }, |json: &[u8]| {
     let tokenizer = match Tokenizer::from_json(json) {
