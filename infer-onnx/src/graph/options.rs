@@ -174,7 +174,7 @@ impl GraphOptions {
         let mut builder = set("the threads", new.with_intra_threads(threads))?;
         builder = set("nodes at once", builder.with_inter_threads(self.parallel_nodes))?;
         builder = set("nodes at once", builder.with_parallel_execution(self.parallel_nodes > 1))?;
-        builder = set("the optimisation", builder.with_optimization_level(self.optimization.into()))?;
+        builder = set("the optimisation", builder.with_optimization_level(self.optimization.level()))?;
         builder = set("how threads wait", builder.with_intra_op_spinning(self.spinning))?;
         builder = set("how threads wait", builder.with_inter_op_spinning(self.spinning))?;
         builder = set("planned memory", builder.with_memory_pattern(self.memory_pattern))?;
@@ -213,13 +213,14 @@ fn no_nul(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-impl From<Optimization> for GraphOptimizationLevel {
-    fn from(optimization: Optimization) -> Self {
-        match optimization {
-            Optimization::None => Self::Disable,
-            Optimization::Basic => Self::Level1,
-            Optimization::Extended => Self::Level2,
-            Optimization::All => Self::All,
+impl Optimization {
+    /// As the library calls it; no `From`, which would be in the public API.
+    const fn level(self) -> GraphOptimizationLevel {
+        match self {
+            Self::None => GraphOptimizationLevel::Disable,
+            Self::Basic => GraphOptimizationLevel::Level1,
+            Self::Extended => GraphOptimizationLevel::Level2,
+            Self::All => GraphOptimizationLevel::All,
         }
     }
 }
