@@ -71,7 +71,10 @@ fn wrong(arrows: &[Arrow]) -> Vec<String> {
             };
             // Build scripts are where build-support is for; tests find their fixtures by it, and may turn a feature of their own
             // crate's neighbours below on.
-            let good = may_know.contains(&to.as_str()) || (to == "infer-build-support" && *kind != Kind::Normal);
+            // Tests of examples compare with programs of others, as all tests do: by the same kit.
+            let good = may_know.contains(&to.as_str())
+                || (to == "infer-build-support" && *kind != Kind::Normal)
+                || (from == "infer-examples" && to == "infer-tests" && *kind == Kind::Dev);
             (!good)
                 .then(|| format!("{from} depends on {to} ({kind:?}), and the map of docs/design.md has no such arrow"))
         })
