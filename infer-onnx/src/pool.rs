@@ -33,9 +33,9 @@ use std::{fmt, path::Path, sync::Arc, time::Instant};
 /// says so). [`stats`](Self::stats) has what came of it.
 ///
 /// ```no_run
-/// # use infer_onnx::{Onnx, Pool, PoolOptions, TensorView};
+/// # use infer_onnx::{LoadOptions, Onnx, Pool, PoolOptions, TensorView};
 /// # fn main() -> infer_core::Result<()> {
-/// # let onnx: Onnx = unimplemented!();
+/// let onnx = Onnx::load(&LoadOptions::new())?;
 /// let pool = Pool::open(&onnx, "model.onnx", &PoolOptions::new(2))?;
 /// std::thread::scope(|scope| {
 ///     for number in 0..8 {

@@ -6,7 +6,7 @@ use infer_core::ErrorKind;
 use infer_onnx::{DType, Input, Tensor, TensorView, TensorViewMut, Value, ValueView};
 use kit::{
     load,
-    model::{GraphOf, element, node, sequence, tensor, unary},
+    model::{GraphOf, element, node, sequence, tensor, unary, weights},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, span, subscriber::with_default};
@@ -257,4 +257,34 @@ fn what_a_run_gave_that_a_panic_cut_short_is_not_written_again() {
     binding.bind_input("x", TensorView::new(&[2], &short).unwrap()).unwrap();
     graph.run_bound(&mut binding).unwrap();
     assert_eq!(binding.outputs().tensor("y").unwrap().as_slice::<f32>().unwrap(), [5.0, 0.0]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_load_that_a_panic_cut_short_leaves_nothing_behind() {
+    /// Bytes this process has in memory that are no file's.
+    fn anonymous() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    const NUMBERS: i64 = 4 << 20;
+    let model = GraphOf::new("large")
+        .weights(&weights("w", element::F32, &[NUMBERS], &[0; 4 * NUMBERS as usize]))
+        .node(&node("Add", &["x", "w"], &["y"], &[]))
+        .input("x", &tensor(element::F32, [NUMBERS]))
+        .output("y", &tensor(element::F32, [NUMBERS]))
+        .model();
+    let cut_short = || {
+        let loaded = with_default(Listens { panics: true }, || catch_unwind(|| drop(load(&model))));
+        assert!(loaded.is_err(), "loads are logged");
+    };
+    cut_short();
+    let before = anonymous();
+    for _ in 0..16 {
+        cut_short();
+    }
+    let grown = anonymous().saturating_sub(before);
+    assert!(grown < 64 << 20, "16 MiB are in each of 16 sessions, and {grown} bytes more are held");
 }

@@ -16,7 +16,7 @@ use std::{
     fmt,
     marker::PhantomData,
     path::Path,
-    ptr::{self, NonNull},
+    ptr,
     sync::Arc,
 };
 
@@ -35,11 +35,18 @@ pub(crate) struct Session {
 /// One `OrtSession`, kept alive by its values and bindings, with what it needs: names as C strings, and the environment.
 pub(super) struct Owner {
     pub(super) api: Api,
-    session: NonNull<OrtSession>,
+    /// Released first: it has references to weights and environment.
+    handle: Handle,
     input_names: Vec<CString>,
     output_names: Vec<CString>,
     _weights: Option<Arc<SharedWeights>>,
     _environment: Environment,
+}
+
+/// One `OrtSession`, or none yet.
+struct Handle {
+    api: Api,
+    session: *mut OrtSession,
 }
 
 // SAFETY: a session is not bound to a thread. What shares it (`Arc`) only keeps it alive, reads the names or makes bindings, which reads the
@@ -149,15 +156,17 @@ impl Session {
         }
         // SAFETY: the options end with this function, after what was begun here.
         let load = unsafe { Load::begin(api, options.ptr_mut()) };
-        let mut session = ptr::null_mut();
+        // A panic of what takes log lines goes on at the end of the call, when the session may be there: it is released then, before the
+        // weights.
+        let mut handle = Handle { api, session: ptr::null_mut() };
         let status = global::native(|| {
-            create(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut session)
+            create(api, options.ptr(), weights.as_ref().map(|weights| weights.container()), &raw mut handle.session)
         });
         drop(load);
         api.check("load the model", status)?;
         let mut owner = Owner {
             api,
-            session: some(session)?,
+            handle: handle.checked()?,
             input_names: Vec::new(),
             output_names: Vec::new(),
             _weights: weights,
@@ -208,7 +217,7 @@ impl Session {
             return Err(error);
         }
         let Self { owner, scratch, .. } = self;
-        let (api, session) = (owner.api, owner.session.as_ptr());
+        let (api, session) = (owner.api, owner.session());
         // SAFETY: names are C strings of `owner`, values those of the arguments; as many of each as is said. The session is run exclusively
         // (`&mut self`); the types of outputs that are written into are those of the graph (`collect`), and they are ours alone.
         let status = global::native(|| unsafe {
@@ -238,7 +247,7 @@ impl Session {
             return Err(stop.into_error());
         }
         binding.prepare()?;
-        let (api, session) = (self.owner.api, self.owner.session.as_ptr());
+        let (api, session) = (self.owner.api, self.owner.session());
         // SAFETY: the binding is of this session (looked at above), which is run exclusively; what is bound is owned or borrowed by the
         // binding, which is borrowed exclusively here, so nobody reads what is being written.
         let status =
@@ -344,7 +353,7 @@ fn no_such(what: &str, index: usize, count: usize) -> infer_core::Error {
 
 impl Owner {
     pub(super) fn session(&self) -> *mut OrtSession {
-        self.session.as_ptr()
+        self.handle.session
     }
 
     pub(super) fn input_name(&self, index: usize) -> Result<&CString> {
@@ -361,11 +370,20 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Handle {
+    /// Itself, where there is a session.
+    fn checked(self) -> Result<Self> {
+        some(self.session).map(|_| self)
+    }
+}
+
+impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by `CreateSession` and released once: values and bindings hold an `Arc` of this, a run borrows the `Session`. The
-        // environment and the shared weights are fields and go afterwards.
-        global::native_in_drop(|| unsafe { (self.api.table().ReleaseSession)(self.session.as_ptr()) });
+        if !self.session.is_null() {
+            // SAFETY: made by `CreateSession` and released once: values and bindings hold an `Arc` of the `Owner` that has this, a run
+            // borrows the `Session`. Whoever has this drops the environment and the shared weights afterwards.
+            global::native_in_drop(|| unsafe { (self.api.table().ReleaseSession)(self.session) });
+        }
     }
 }
 

@@ -32,7 +32,7 @@ impl Owner {
     }
 
     fn ports(&self, count: CountFn, name: NameFn, kind: KindFn, has_default: bool) -> Result<Vec<Port>> {
-        let (api, session) = (self.api, self.session.as_ptr());
+        let (api, session) = (self.api, self.session());
         let mut len = 0;
         // SAFETY: the session lives; `len` is a valid place.
         let status = unsafe { count(session, &raw mut len) };
