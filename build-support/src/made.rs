@@ -14,7 +14,7 @@ use crate::fixtures;
 use crate::host;
 use crate::pins::{PYTHON_PACKAGES, Pin};
 use crate::progress::Progress;
-use crate::python;
+use crate::python::{self, Packages};
 use crate::tiny;
 
 /// One model that is made.
@@ -185,7 +185,7 @@ impl Made {
         for (name, text) in SCRIPTS {
             fs::write(scripts.join(name), text).at("write", &scripts.join(name))?;
         }
-        let mut command = python::command_in(env, cache)?;
+        let mut command = python::command_in(env, cache, Packages::Common)?;
         // -B: nothing that is not the model's is left in the folder.
         command.arg("-B").arg(scripts.join(SCRIPTS[0].0)).arg(self.name).arg(source).arg(folder);
         host::watch(command, &cache.log(self.name), &format!("the script that makes {}", self.name), progress)?;

@@ -52,6 +52,9 @@ pub const ONNXRUNTIME_PROBE: (&str, &str) = ("infer_onnx_probe.c", include_str!(
 /// The Python packages that make fixtures and are compared with, each pinned with its hashes: a file of requirements, as pip reads it.
 pub const PYTHON_PACKAGES: &str = include_str!("../python.txt");
 
+/// What MLX's fixtures and comparisons want beside them, in the same form.
+pub const PYTHON_MLX_PACKAGES: &str = include_str!("../python-mlx.txt");
+
 /// One thing that is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {

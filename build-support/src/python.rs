@@ -1,6 +1,6 @@
-//! Python with the packages that make fixtures for the tests, and that the tests compare with: `python.txt`.
+//! Python with the packages that make fixtures for the tests, and that the tests compare with: `python.txt`, and beside it `python-mlx.txt`.
 //!
-//! `cargo xtask setup` installs them into a folder of the cache, one for each version of Python and of the list. Nothing that the machine has
+//! `cargo xtask setup` installs them into folders of the cache, one for each version of Python and of a list. Nothing that the machine has
 //! installed for itself is seen.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::cache::{Cache, sha256};
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
-use crate::pins::PYTHON_PACKAGES;
+use crate::pins::{PYTHON_MLX_PACKAGES, PYTHON_PACKAGES};
 use crate::tools;
 
 /// The versions of CPython that the list has wheels for, as they call themselves.
@@ -18,29 +18,66 @@ const VERSIONS: [&str; 4] = ["cpython-311", "cpython-312", "cpython-313", "cpyth
 /// Says which Python it is; a build without the lock of old needs other wheels.
 const WHICH: &str = "import sys; print(sys.implementation.cache_tag + getattr(sys, 'abiflags', ''))";
 
-/// That Python, for the environment of this process.
+/// Which packages a Python has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packages {
+    /// Those of `python.txt`: ONNX Runtime's, and NumPy.
+    Common,
+    /// Those, and MLX's of `python-mlx.txt`.
+    Mlx,
+}
+
+/// One list of packages, which has a folder of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    /// What brings it: `cargo xtask setup --only NAME`.
+    name: &'static str,
+    pub(crate) text: &'static str,
+}
+
+const COMMON: List = List { name: "python", text: PYTHON_PACKAGES };
+const MLX: List = List { name: "python-mlx", text: PYTHON_MLX_PACKAGES };
+
+impl Packages {
+    /// The lists that make it up.
+    pub(crate) fn lists(self) -> &'static [List] {
+        match self {
+            Self::Common => &[COMMON],
+            Self::Mlx => &[COMMON, MLX],
+        }
+    }
+}
+
+/// A Python with these packages, for the environment of this process.
 ///
 /// # Errors
 /// There is no Python, or not one of a version that has these packages, or they are not in the cache yet.
-pub fn command() -> Result<Command> {
+pub fn command(packages: Packages) -> Result<Command> {
     let env = Env::from_process();
-    command_in(&env, &Cache::from_env(&env)?)
+    command_in(&env, &Cache::from_env(&env)?, packages)
 }
 
 /// That Python, for another environment.
 ///
 /// # Errors
 /// As [`command`].
-pub fn command_in(env: &Env, cache: &Cache) -> Result<Command> {
+pub fn command_in(env: &Env, cache: &Cache, packages: Packages) -> Result<Command> {
     let found = Python::find(env)?;
-    let folder = found.folder(cache);
-    if !folder.is_dir() {
-        let lacks = format!("the Python packages of the tests are not in the cache: {} is not there", folder.display());
-        return Err(Error::new(lacks).with_help("cargo xtask setup --only python"));
+    let mut folders = Vec::new();
+    for list in packages.lists() {
+        let folder = found.folder(cache, *list);
+        if !folder.is_dir() {
+            let lacks =
+                format!("the Python packages of the tests are not in the cache: {} is not there", folder.display());
+            return Err(Error::new(lacks).with_help(format!("cargo xtask setup --only {}", list.name)));
+        }
+        folders.push(folder);
     }
+    let path = std::env::join_paths(folders)
+        .map_err(|error| Error::new(format!("Python cannot be told where its packages are: {error}")))?;
     let mut command = Command::new(found.program);
     // -S: the machine's own packages stay out.
-    command.arg("-S").env("PYTHONPATH", folder).env("PYTHONNOUSERSITE", "1");
+    command.arg("-S").env("PYTHONPATH", path).env("PYTHONNOUSERSITE", "1");
     Ok(command)
 }
 
@@ -70,9 +107,10 @@ impl Python {
         Ok(Self { program, version })
     }
 
-    /// Where its packages lie.
-    pub(crate) fn folder(&self, cache: &Cache) -> PathBuf {
-        cache.python(&format!("{}-{}", self.version, &sha256(PYTHON_PACKAGES.as_bytes())[..12]))
+    /// Where the packages of a list lie.
+    pub(crate) fn folder(&self, cache: &Cache, list: List) -> PathBuf {
+        let which = list.name.trim_start_matches("python");
+        cache.python(&format!("{}{which}-{}", self.version, &sha256(list.text.as_bytes())[..12]))
     }
 }
 
@@ -98,42 +136,57 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let cache = Cache::at(folder.join("cache"));
         let env = pretender(&folder, "cpython-312");
-        let error = command_in(&env, &cache).unwrap_err().to_string();
-        assert!(error.contains("python/cpython-312-") && error.contains("cargo xtask setup --only python"), "{error}");
+        let lacks = |env: &Env, packages| command_in(env, &cache, packages).unwrap_err().to_string();
+        let error = lacks(&env, Packages::Common);
+        assert!(error.contains("python/cpython-312-") && error.ends_with("cargo xtask setup --only python"), "{error}");
 
-        let packages = Python::find(&env).unwrap().folder(&cache);
-        fs::create_dir_all(&packages).unwrap();
-        let command = command_in(&env, &cache).unwrap();
-        let path = command.get_envs().find(|(name, _)| *name == "PYTHONPATH").unwrap().1.unwrap();
-        assert_eq!(path, packages.as_os_str());
+        let path = |command: Command| {
+            let path = command.get_envs().find(|(name, _)| *name == "PYTHONPATH").unwrap().1.unwrap();
+            std::env::split_paths(path).collect::<Vec<_>>()
+        };
+        let found = Python::find(&env).unwrap();
+        let [common, mlx] = [COMMON, MLX].map(|list| found.folder(&cache, list));
+        fs::create_dir_all(&common).unwrap();
+        assert_eq!(path(command_in(&env, &cache, Packages::Common).unwrap()), [&*common]);
+        let error = lacks(&env, Packages::Mlx);
+        assert!(error.contains("python/cpython-312-mlx-"), "{error}");
+        assert!(error.ends_with("cargo xtask setup --only python-mlx"), "{error}");
+        fs::create_dir_all(&mlx).unwrap();
+        assert_eq!(path(command_in(&env, &cache, Packages::Mlx).unwrap()), [&*common, &*mlx]);
+        assert_eq!(path(command_in(&env, &cache, Packages::Common).unwrap()), [&*common], "and nothing of MLX's");
         let other = pretender(&folder, "cpython-313");
-        assert!(command_in(&other, &cache).is_err(), "another version has packages of its own");
+        assert!(command_in(&other, &cache, Packages::Common).is_err(), "another version has packages of its own");
         for version in ["cpython-39", "cpython-313t", "pypy311", ""] {
-            let error = command_in(&pretender(&folder, version), &cache).unwrap_err().to_string();
+            let error = lacks(&pretender(&folder, version), Packages::Common);
             assert!(error.contains("are for others") && error.contains(env::PYTHON), "{version}: {error}");
         }
-        let none = command_in(&Env::of([(env::PYTHON, "/no/such/python")]), &cache).unwrap_err().to_string();
+        let none = lacks(&Env::of([(env::PYTHON, "/no/such/python")]), Packages::Common);
         assert!(none.contains("/no/such/python"), "{none}");
         fs::remove_dir_all(folder).unwrap();
     }
 
     /// pip takes nothing without a hash where one has it; and nothing that is listed may be taken in another version.
     #[test]
-    fn every_package_of_the_list_has_a_version_and_hashes() {
+    fn every_package_of_a_list_has_a_version_and_hashes() {
         let mut packages = Vec::new();
-        for line in PYTHON_PACKAGES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let lines = Packages::Mlx.lists().iter().flat_map(|list| list.text.lines());
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let line = line.trim_end_matches('\\').trim();
             match line.strip_prefix("--hash=sha256:") {
                 Some(hash) => {
                     assert!(hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit()), "{line}");
                     *packages.last_mut().map(|(_, hashes)| hashes).unwrap() += 1;
                 }
-                None => packages.push((line.split_once("==").expect(line), 0)),
+                // Some are for one system alone.
+                None => packages.push((line.split(';').next().unwrap().split_once("==").expect(line), 0)),
             }
         }
         assert!(packages.iter().all(|(_, hashes)| *hashes > 0), "{packages:?}");
         let version = |wanted: &str| packages.iter().find(|((name, _), _)| *name == wanted).unwrap().0.1;
         let pinned = crate::pins::Pin::named("onnxruntime").unwrap();
         assert_eq!(version("onnxruntime"), pinned.version, "compared with the very version that is loaded");
+        for core in ["mlx-cpu", "mlx-metal"] {
+            assert_eq!(version("mlx"), version(core), "the two halves of one package");
+        }
     }
 }

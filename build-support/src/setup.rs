@@ -13,9 +13,9 @@ use crate::fixtures;
 use crate::host::Host;
 use crate::llama::Llama;
 use crate::onnxruntime;
-use crate::pins::{ONNXRUNTIME_PROBE, PYTHON_PACKAGES, Pin};
+use crate::pins::{ONNXRUNTIME_PROBE, Pin};
 use crate::progress::Progress;
-use crate::python::Python;
+use crate::python::{Packages, Python};
 use crate::tools;
 use crate::tree;
 use crate::unpack::unpack;
@@ -112,22 +112,26 @@ fn onnxruntime_probe(cache: &Cache, to: &Path, progress: &mut dyn Progress) -> R
     }
 }
 
-/// The packages of [`crate::python`], for the Python of the environment. Returns their folder.
+/// These packages, for the Python of the environment. Returns the folder of the last list, and whether any was brought.
 ///
 /// # Errors
 /// There is no such Python, or pip could not bring them.
-pub fn python(env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
-    let cache = Cache::from_env(env)?;
-    let folder = Python::find(env)?.folder(&cache);
-    cache.install(&folder, progress, |folder, progress| {
-        progress.start("installing the Python packages of the tests");
-        // Beside what pip writes, and not into it.
-        let list = folder.with_extension("txt");
-        fs::write(&list, PYTHON_PACKAGES).at("write", &list)?;
-        fetch::install(&list, folder, env, &cache)?;
-        progress.finish("");
-        Ok(())
-    })
+pub fn python(packages: Packages, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let (cache, python) = (Cache::from_env(env)?, Python::find(env)?);
+    let mut all = Installed { path: PathBuf::new(), fresh: false };
+    for list in packages.lists() {
+        let one = cache.install(&python.folder(&cache, *list), progress, |folder, progress| {
+            progress.start("installing the Python packages of the tests");
+            // Beside what pip writes, and not into it.
+            let requirements = folder.with_extension("txt");
+            fs::write(&requirements, list.text).at("write", &requirements)?;
+            fetch::install(&requirements, folder, env, &cache)?;
+            progress.finish("");
+            Ok(())
+        })?;
+        all = Installed { fresh: all.fresh | one.fresh, path: one.path };
+    }
+    Ok(all)
 }
 
 /// A build tool that is pinned: `cmake`, `ninja` or `libclang`.

@@ -404,7 +404,8 @@ fn a_python_that_has_loaded_it_finalises_well() {
     let model = folder.join("squares.onnx");
     fs::write(&model, squares(16)).unwrap();
     for case in ["plain", "beside", "finaliser", "thread", "exception"] {
-        let mut python = build_support::python::command().unwrap_or_else(|error| panic!("{error}"));
+        let mut python = build_support::python::command(build_support::python::Packages::Common)
+            .unwrap_or_else(|error| panic!("{error}"));
         let output = python.args(["-c", IN_PYTHON]).args([&library, &model]).arg(case).output().unwrap();
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success() && text.contains("ends"), "{case}: ended with {}:\n{text}", output.status);

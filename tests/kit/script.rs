@@ -1,6 +1,7 @@
 //! The scripts of `benches/peers`: what Python packages make of the same input.
 
 use crate::peer::text;
+use build_support::python::Packages;
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Write},
@@ -77,7 +78,8 @@ impl Drop for Script {
 /// Python with the pinned packages and nothing else, and a script to run.
 fn command(name: &str) -> Result<Command, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../benches/peers").join(name);
-    let mut command = build_support::python::command().map_err(text)?;
+    let packages = if name.starts_with("mlx_") { Packages::Mlx } else { Packages::Common };
+    let mut command = build_support::python::command(packages).map_err(text)?;
     command.arg(script);
     Ok(command)
 }

@@ -3,6 +3,7 @@
 use build_support::cache::Installed;
 use build_support::env::Env;
 use build_support::made::{self, Made};
+use build_support::python::Packages;
 use build_support::{fixtures, setup};
 
 use crate::terminal::Terminal;
@@ -44,6 +45,6 @@ fn make(made: &Made, env: &Env, terminal: &mut Terminal) -> build_support::Resul
     if fixtures::MODELS.contains(&made.from) {
         bring(made.from, env, terminal)?;
     }
-    setup::python(env, terminal)?;
+    setup::python(Packages::Common, env, terminal)?;
     made.make(env, terminal)
 }

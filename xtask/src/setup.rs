@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use build_support::choose::Variant;
 use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, LLAMA_VARIANT, NAMES};
+use build_support::python::Packages;
 use build_support::{Host, setup};
 use clap::ValueEnum;
 
@@ -39,8 +40,10 @@ pub(crate) enum Thing {
     OnnxModels,
     /// ONNX Runtime's library.
     Onnx,
-    /// The Python packages that make fixtures and are compared with.
+    /// The Python packages that make fixtures and are compared with, all but MLX's.
     Python,
+    /// Those, and MLX's.
+    PythonMlx,
     /// llama.cpp's tokenizer vectors.
     Vocabularies,
     /// The chat templates that come with llama.cpp.
@@ -58,7 +61,7 @@ pub(crate) const ALL: &[Thing] = &[
     Thing::Vocabularies,
     Thing::Templates,
     Thing::Onnx,
-    Thing::Python,
+    Thing::PythonMlx,
     Thing::Magika,
     Thing::OnnxModels,
     Thing::Source,
@@ -96,7 +99,8 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
         fresh |= match thing {
             Thing::Llama => setup::llama(host, env, &mut terminal)?.fresh,
             Thing::Onnx => setup::onnxruntime(env, &mut terminal)?.fresh,
-            Thing::Python => setup::python(env, &mut terminal)?.fresh,
+            Thing::Python => setup::python(Packages::Common, env, &mut terminal)?.fresh,
+            Thing::PythonMlx => setup::python(Packages::Mlx, env, &mut terminal)?.fresh,
             Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?.fresh,
             Thing::Minilm => model::bring("minilm", env, &mut terminal)?.fresh,
             Thing::Magika => model::bring("magika", env, &mut terminal)?.fresh,
