@@ -6,11 +6,22 @@
 use std::{error::Error, fs, path::Path, process::Command};
 
 /// The libraries whose API is a promise.
-const CRATES: [&str; 5] = ["infer-core", "infer-sys", "infer-llama", "infer-onnx", "infer"];
+const CRATES: [&str; 6] = ["infer-core", "infer-sys", "infer-llama", "infer-onnx", "infer-mlx", "infer"];
 
 /// Crates whose items a public signature may name: std, our own, and the two that the design allows.
-const NAMEABLE: [&str; 10] =
-    ["std", "core", "alloc", "half", "ndarray", "infer_core", "infer_sys", "infer_llama", "infer_onnx", "infer"];
+const NAMEABLE: [&str; 11] = [
+    "std",
+    "core",
+    "alloc",
+    "half",
+    "ndarray",
+    "infer_core",
+    "infer_sys",
+    "infer_llama",
+    "infer_onnx",
+    "infer_mlx",
+    "infer",
+];
 
 /// Of a door the bindings are the API: those of ONNX Runtime are another crate's.
 const BINDINGS: (&str, &str) = ("infer-sys", "ort_sys");

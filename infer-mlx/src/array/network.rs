@@ -1,0 +1,160 @@
+//! Layers of networks.
+
+use crate::{
+    Array, Owned,
+    operand::Operand,
+    raw::{self, Binary},
+};
+
+/// What attention leaves out.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Mask<'s> {
+    /// Every query sees every key.
+    None,
+    /// Query i of L sees the keys up to S - L + i of S.
+    Causal,
+    /// Of booleans (true is seen), or added to the scores; broadcast to [batch, heads, L, S].
+    Array(Array<'s>),
+}
+
+/// Which position the first row has.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum RopeOffset<'s> {
+    /// This one, in the whole batch.
+    At(i32),
+    /// One of each of the batch.
+    Each(Array<'s>),
+}
+
+impl<'s> Array<'s> {
+    /// The product of matrices: of the last two dimensions, while those in front are broadcast.
+    #[track_caller]
+    #[must_use]
+    pub fn matmul(self, rhs: impl Operand<'s>) -> Self {
+        self.with("matmul", &rhs, |runtime, a, b| runtime.binary(Binary::MatMul, a, b))
+    }
+
+    /// `bias` plus the product with `weight`, in one.
+    #[track_caller]
+    #[must_use]
+    pub fn addmm(self, bias: impl Operand<'s>, weight: impl Operand<'s>) -> Self {
+        let home = super::deeper(super::deeper(self.scope, bias.home()), weight.home());
+        let others = [bias.value(), weight.value()];
+        self.combine("addmm", Some(home), others, |runtime, [a, bias, weight]| runtime.addmm(bias, a, weight))
+    }
+
+    /// The product with a quantised matrix: rows of packed words, of which `group_size` elements share a scale and a bias. With `transpose`
+    /// with its transpose, as a linear layer has it.
+    #[track_caller]
+    #[must_use]
+    pub fn quantized_matmul(
+        self,
+        weight: &Owned,
+        scales: &Owned,
+        biases: &Owned,
+        transpose: bool,
+        group_size: i32,
+        bits: i32,
+    ) -> Self {
+        let others = [weight, scales, biases].map(|one| crate::operand::Value(one.inner()));
+        self.combine("quantized_matmul", None, others, |runtime, [x, w, scales, biases]| {
+            runtime.quantized_matmul(x, w, scales, biases, transpose, group_size, bits)
+        })
+    }
+
+    /// The elements that these packed words stand for.
+    #[track_caller]
+    #[must_use]
+    pub fn dequantize(self, scales: impl Operand<'s>, biases: impl Operand<'s>, group_size: i32, bits: i32) -> Self {
+        let home = super::deeper(super::deeper(self.scope, scales.home()), biases.home());
+        let others = [scales.value(), biases.value()];
+        self.combine("dequantize", Some(home), others, |runtime, [w, scales, biases]| {
+            runtime.dequantize(w, scales, biases, group_size, bits)
+        })
+    }
+
+    /// Each row of the last axis over the root of the mean of its squares (plus `eps`), times the weight.
+    #[track_caller]
+    #[must_use]
+    pub fn rms_norm<'w>(self, weight: impl Into<Option<&'w Owned>>, eps: f32) -> Self {
+        match weight.into() {
+            Some(weight) => self.with("rms_norm", &weight, |runtime, x, w| runtime.rms_norm(x, Some(w), eps)),
+            None => self.apply("rms_norm", |runtime, x| runtime.rms_norm(x, None, eps)),
+        }
+    }
+
+    /// Each row of the last axis less its mean, over the root of its variance (plus `eps`), times the weight, plus the bias.
+    #[track_caller]
+    #[must_use]
+    pub fn layer_norm<'w>(
+        self,
+        weight: impl Into<Option<&'w Owned>>,
+        bias: impl Into<Option<&'w Owned>>,
+        eps: f32,
+    ) -> Self {
+        match (weight.into(), bias.into()) {
+            (None, None) => self.apply("layer_norm", |runtime, x| runtime.layer_norm(x, None, None, eps)),
+            (Some(w), None) => self.with("layer_norm", &w, |runtime, x, w| runtime.layer_norm(x, Some(w), None, eps)),
+            (None, Some(b)) => self.with("layer_norm", &b, |runtime, x, b| runtime.layer_norm(x, None, Some(b), eps)),
+            (Some(w), Some(b)) => {
+                let others = [w, b].map(|one| crate::operand::Value(one.inner()));
+                self.combine("layer_norm", None, others, |runtime, [x, w, b]| {
+                    runtime.layer_norm(x, Some(w), Some(b), eps)
+                })
+            }
+        }
+    }
+
+    /// Rotary positions: the first `dims` of the last axis are turned by their row's position, which counts from `offset` along the
+    /// axis before it. `traditional`: neighbours are turned together, else the halves. Angles are by `base`, or by `freqs`, the wavelengths over 2π.
+    #[track_caller]
+    #[must_use]
+    pub fn rope(
+        self,
+        dims: i32,
+        traditional: bool,
+        base: Option<f32>,
+        scale: f32,
+        offset: RopeOffset<'s>,
+        freqs: Option<&Owned>,
+    ) -> Self {
+        let (mut others, mut home) = (Vec::new(), None);
+        if let RopeOffset::Each(offsets) = offset {
+            others.push(offsets.inner());
+            home = Some(offsets.scope);
+        }
+        others.extend(freqs.map(Owned::inner));
+        self.combine_list("rope", home, others, |runtime, x, others| {
+            let mut others = others.iter().copied();
+            let offset = match offset {
+                RopeOffset::At(at) => Ok(at),
+                RopeOffset::Each(_) => Err(others.next().unwrap_or(x)),
+            };
+            let freqs = others.next();
+            runtime.rope(x, &raw::Rope { dims, traditional, base, scale, offset, freqs })
+        })
+    }
+
+    /// Attention of these queries [batch, heads, L, dim] to keys and values [batch, heads of these, S, dim]: softmax(q·kᵀ·scale + mask)·v.
+    #[track_caller]
+    #[must_use]
+    pub fn attention(self, k: impl Operand<'s>, v: impl Operand<'s>, scale: f32, mask: Mask<'s>) -> Self {
+        let mut home = super::deeper(super::deeper(self.scope, k.home()), v.home());
+        let (keys, values) = (k.value().0, v.value().0);
+        let mut others = vec![keys, values];
+        if let Mask::Array(mask) = mask {
+            home = super::deeper(home, Some(mask.scope));
+            others.push(mask.inner());
+        }
+        self.combine_list("attention", Some(home), others, |runtime, q, others| {
+            let mask = match mask {
+                Mask::None => raw::Attend::Nothing,
+                Mask::Causal => raw::Attend::Causal,
+                Mask::Array(_) => raw::Attend::Array(others[2]),
+            };
+            runtime.attention(q, others[0], others[1], scale, mask)
+        })
+    }
+}

@@ -1,0 +1,21 @@
+//! MLX behind infer's [`Session`](infer_core::Session), and arrays that live in scopes.
+#![deny(unsafe_code)]
+
+mod array;
+mod dtype;
+mod error;
+mod mlx;
+mod operand;
+mod owned;
+mod poison;
+#[allow(dead_code, reason = "no value of its types can be made until the door to MLX stands")]
+#[allow(unsafe_code, reason = "owners of MLX's objects; each block says why it holds")]
+mod raw;
+mod scope;
+
+pub use array::{Array, Mask, RopeOffset};
+pub use dtype::{DType, Element};
+pub use mlx::{Available, Live, LoadOptions, MemoryUse, Mlx};
+pub use operand::Operand;
+pub use owned::Owned;
+pub use scope::Scope;

@@ -1,0 +1,106 @@
+//! Arrays that outlive scopes.
+
+use crate::{DType, Element, array, error::invalid_input, operand::Inner, poison::Poison, raw};
+use infer_core::Result;
+use std::{fmt, rc::Rc};
+
+/// An array that outlives scopes: a weight, a cache. Freed with its last clone.
+///
+/// It keeps the library's stream of its thread alive, and cannot leave the thread.
+#[derive(Clone)]
+pub struct Owned(Rc<State>);
+
+enum State {
+    Live(raw::Held),
+    Poisoned(Rc<Poison>),
+}
+
+impl Owned {
+    pub(crate) fn share(node: raw::Node<'_>, runtime: &Rc<raw::Runtime>) -> Self {
+        match runtime.share(node) {
+            Ok(fresh) => Self(Rc::new(State::Live(raw::Held::new(fresh, runtime)))),
+            Err(failure) => {
+                let place = std::panic::Location::caller();
+                Self::poisoned(Rc::new(Poison::refused(runtime, "own", &[node], failure, place)))
+            }
+        }
+    }
+
+    pub(crate) fn poisoned(poison: Rc<Poison>) -> Self {
+        Self(Rc::new(State::Poisoned(poison)))
+    }
+
+    pub(crate) fn inner(&self) -> Inner<'_> {
+        match &*self.0 {
+            State::Live(held) => Inner::Live(held.node()),
+            State::Poisoned(poison) => Inner::Poisoned(Rc::clone(poison)),
+        }
+    }
+
+    /// The size of each dimension. Empty for a scalar, and for an array that is an error.
+    #[must_use]
+    pub fn shape(&self) -> &[i32] {
+        self.info().map_or(&[], |info| info.shape)
+    }
+
+    /// How many dimensions it has.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// The type of its elements; [`DType::F32`] for an array that is an error.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.info().map_or(DType::F32, |info| info.dtype)
+    }
+
+    /// Whether all went well on the way to it. As [`Array::check`](crate::Array::check).
+    ///
+    /// # Errors
+    /// The first thing that went wrong.
+    pub fn check(&self) -> Result<()> {
+        match &*self.0 {
+            State::Live(_) => Ok(()),
+            State::Poisoned(poison) => Err(poison.error()),
+        }
+    }
+
+    /// The elements, row by row. As [`Array::data`](crate::Array::data).
+    ///
+    /// # Errors
+    /// As [`Array::data`](crate::Array::data).
+    pub fn data<T: Element>(&self) -> Result<&[T]> {
+        match &*self.0 {
+            State::Live(held) => array::read(held.runtime(), held.node()),
+            State::Poisoned(poison) => Err(poison.error()),
+        }
+    }
+
+    /// The one element.
+    ///
+    /// # Errors
+    /// As [`data`](Self::data); or it has not exactly one element.
+    pub fn item<T: Element>(&self) -> Result<T> {
+        match self.data()? {
+            &[one] => Ok(one),
+            all => Err(invalid_input(format!("an array of {} elements has no single one", all.len()))),
+        }
+    }
+
+    fn info(&self) -> Option<raw::Info<'_>> {
+        match &*self.0 {
+            State::Live(held) => Some(held.runtime().info(held.node())),
+            State::Poisoned(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Owned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.info() {
+            Some(info) => write!(f, "Owned({}{:?})", info.dtype, info.shape),
+            None => f.debug_tuple("Owned").field(&self.check()).finish(),
+        }
+    }
+}
