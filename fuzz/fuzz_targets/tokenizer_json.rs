@@ -2,9 +2,8 @@
 //! control token that a text spells.
 #![no_main]
 
-use infer_core::{ErrorKind, Special, Tokenizer as _};
+use infer_core::{ErrorKind, Special, Tokenizer as _, huggingface::Tokenizer};
 use infer_fuzz::seeds;
-use infer_onnx::Tokenizer;
 use libfuzzer_sys::fuzz_target;
 use std::panic;
 

@@ -84,6 +84,7 @@
 //! | `half` | [`sampling`] reads logits of 16 bits: `f16` and `bf16` of the crate `half` | no |
 //! | `serde` | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabulary, model facts | no |
 //! | `state` | [`state`](state/index.html): the frame of saved sequences, for backends, with checksums by `crc-fast` and `twox-hash` | no |
+//! | `tokenizers` | [`huggingface`](huggingface/index.html): model folders as Hugging Face's tools lay them out, with `tokenizer.json` by the crate `tokenizers` | no |
 //! | `testing` | [`testing`](testing/index.html): a model and a session in plain Rust that follow a script and fail where it says | no |
 //!
 //! Features only add.
@@ -97,6 +98,8 @@ pub mod cost;
 mod detokenizer;
 mod encoder;
 mod error;
+#[cfg(feature = "tokenizers")]
+pub mod huggingface;
 mod interrupt;
 mod limits;
 pub mod machine;

@@ -23,7 +23,6 @@ mod providers;
 mod raw;
 mod session;
 mod tensor;
-mod tokenizer;
 
 pub use encoder::Encoder;
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};
@@ -38,4 +37,3 @@ pub use tensor::{
     DType, Dim, Element, Input, Map, MapView, Port, SequenceView, Tensor, TensorView, TensorViewMut, Text, Value,
     ValueType, ValueView,
 };
-pub use tokenizer::Tokenizer;

@@ -1,14 +1,16 @@
 //! An open model.
 
 use crate::{
-    Encoder, Form, GraphOptions, ModelOptions, Onnx, Package, Session, Tokenizer,
+    Encoder, Form, GraphOptions, ModelOptions, Onnx, Package, Session,
     decoder::Decoder,
     error::{BACKEND, error},
     graph::about,
     load::{cancelled, watched},
     providers, raw,
 };
-use infer_core::{EncoderOptions, Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _};
+use infer_core::{
+    EncoderOptions, Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _, huggingface::Tokenizer,
+};
 use std::{fmt, ops::ControlFlow, path::Path, sync::Arc};
 
 /// How far a load is when all but the graph is read.

@@ -11,10 +11,12 @@ use crate::{
     genai,
     header::{self, Contents, Header},
     optimum,
-    tokenizer::{Side, Tokenizer, settings},
 };
 use config::Config;
-use infer_core::{Error, ErrorKind, ModelInfo, Result};
+use infer_core::{
+    Error, ErrorKind, ModelInfo, Result,
+    huggingface::{Settings, Tokenizer},
+};
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -72,7 +74,7 @@ pub struct Package {
     folder: PathBuf,
     graph: PathBuf,
     tokenizer: Option<PathBuf>,
-    side: Side,
+    settings: Settings,
     header: Header,
     contents: Contents,
     info: ModelInfo,
@@ -103,11 +105,11 @@ impl Package {
             (None, Form::Optimum) => Some(optimum::read(&folder, &graph)?),
             (None, _) => None,
         };
-        let side = Side::read(&folder)?;
+        let settings = Settings::read(&folder).map_err(|error| error.with_backend(BACKEND))?;
         let tokenizer = folder.join("tokenizer.json");
         let tokenizer = tokenizer.exists().then_some(tokenizer);
-        let info = info(&header, &contents, &config, side.chat_template.clone());
-        Ok(Self { form, folder, graph, tokenizer, side, header, contents, info, decoder })
+        let info = info(&header, &contents, &config, settings.chat_template().map(str::to_owned));
+        Ok(Self { form, folder, graph, tokenizer, settings, header, contents, info, decoder })
     }
 
     /// The form it comes in.
@@ -175,7 +177,8 @@ impl Package {
             );
             return Err(Error::new(ErrorKind::InvalidModel, message).with_backend(BACKEND));
         };
-        Tokenizer::read(file, &self.side)
+        let read = Tokenizer::open_with(file, &self.settings).map_err(|error| error.with_backend(BACKEND))?;
+        Ok(read.with_backend(BACKEND))
     }
 }
 

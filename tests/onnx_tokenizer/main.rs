@@ -3,6 +3,7 @@
 mod convert;
 
 use infer::{Special, Token, Tokenizer, Vocab};
+use infer_core::huggingface;
 use infer_llama::{Llama, gguf};
 use std::{
     collections::HashMap,
@@ -46,7 +47,7 @@ fn texts_with_control() -> Vec<String> {
 /// The tokenizers of a family: ours, and llama.cpp's.
 struct Both {
     model: PathBuf,
-    ours: infer_onnx::Tokenizer,
+    ours: huggingface::Tokenizer,
     theirs: infer_llama::Tokenizer,
 }
 
@@ -59,11 +60,11 @@ static ALL: LazyLock<HashMap<&str, Both>> = LazyLock::new(|| {
     FAMILIES.map(open).into()
 });
 
-fn in_rust(model: &Path) -> infer_onnx::Tokenizer {
+fn in_rust(model: &Path) -> huggingface::Tokenizer {
     let header = gguf::open(model).unwrap();
     let json =
         convert::tokenizer_json(&header).unwrap_or_else(|| panic!("{} is of no family there is", model.display()));
-    infer_onnx::Tokenizer::from_json(json.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+    huggingface::Tokenizer::from_json(json.to_string().as_bytes()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn in_llama(model: &Path) -> infer_llama::Tokenizer {
@@ -128,7 +129,7 @@ fn same_vocabulary(ours: &Vocab, theirs: &Vocab, name: &str) {
 #[test]
 fn the_folder_of_smollm2_has_the_tokenizer_of_its_gguf_file() {
     let folder = build_support::fixtures::model("smollm2-onnx").unwrap();
-    let ours = infer_onnx::Tokenizer::open(folder).unwrap();
+    let ours = huggingface::Tokenizer::open(folder).unwrap();
     let theirs = in_llama(&build_support::fixtures::model("smollm2").unwrap());
     same_vocabulary(ours.vocab(), theirs.vocab(), "smollm2");
     let (roles, wanted) = (ours.vocab().special(), theirs.vocab().special());
@@ -151,7 +152,7 @@ fn the_folder_of_smollm2_has_the_tokenizer_of_its_gguf_file() {
 #[test]
 fn the_folder_of_minilm_has_the_tokenizer_of_its_gguf_file() {
     let folder = build_support::fixtures::model("minilm-onnx").unwrap();
-    let ours = infer_onnx::Tokenizer::open(folder).unwrap();
+    let ours = huggingface::Tokenizer::open(folder).unwrap();
     let theirs = in_llama(&build_support::fixtures::model("minilm").unwrap());
     for text in texts(&vocabulary("bert-bge")).into_iter().chain(texts_with_control()) {
         for special in [Special::NONE, Special::ADD] {

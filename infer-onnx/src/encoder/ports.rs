@@ -1,8 +1,8 @@
 //! What a graph of an encoder takes and gives, by the names that exporters give these.
 
 use super::pooling::Rows;
-use crate::{DType, Dim, Port, ValueType, error::BACKEND, raw::Value, tokenizer::PairForm};
-use infer_core::{Error, Result, Token};
+use crate::{DType, Dim, Port, ValueType, error::BACKEND, raw::Value};
+use infer_core::{Error, Result, Token, huggingface::PairForm};
 
 /// Outputs with a hidden state for each token.
 const HIDDEN: [&str; 3] = ["last_hidden_state", "token_embeddings", "hidden_states"];

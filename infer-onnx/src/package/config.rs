@@ -1,7 +1,8 @@
 //! The settings of a model: `config.json`, or `genai_config.json`.
 
-use super::{genai, settings};
-use infer_core::Result;
+use super::genai;
+use crate::error::{BACKEND, error};
+use infer_core::{ErrorKind, Result, huggingface};
 use serde_json::Value;
 use std::path::Path;
 
@@ -12,12 +13,12 @@ impl Config {
     /// Reads what the folder has.
     pub(super) fn read(folder: &Path, is_genai: bool) -> Result<Self> {
         let mut objects = Vec::new();
-        if is_genai && let Some(mut genai) = settings::<Value>(&folder.join(genai::FILE))? {
+        if is_genai && let Some(mut genai) = settings(&folder.join(genai::FILE))? {
             let mut model = genai["model"].take();
             let decoder = model["decoder"].take();
             objects.extend([model, decoder]);
         }
-        if let Some(mut config) = settings::<Value>(&folder.join("config.json"))? {
+        if let Some(mut config) = settings(&folder.join("config.json"))? {
             // Models of several kinds of input have their language model in here.
             let text = config.get_mut("text_config").map(Value::take);
             objects.extend([config].into_iter().chain(text));
@@ -55,4 +56,11 @@ impl Config {
         let text = self.0.iter().find_map(|object| object.get(name)?.as_str())?;
         (!text.is_empty()).then(|| text.to_owned())
     }
+}
+
+/// What a file of settings says; `None` where there is none.
+fn settings(path: &Path) -> Result<Option<Value>> {
+    let json = huggingface::read_if_there(path).map_err(|error| error.with_backend(BACKEND))?;
+    let parsed = json.map(|json| serde_json::from_slice(&json)).transpose();
+    parsed.map_err(|wrong| error(ErrorKind::InvalidModel, format!("{}: {wrong}", path.display())))
 }

@@ -5,18 +5,19 @@ mod file;
 mod guard;
 mod model;
 mod pieces;
-mod side;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use around::PairForm;
-pub(crate) use side::{Side, settings};
+pub use around::PairForm;
 
-use crate::error::BACKEND;
+use super::{
+    Settings, invalid,
+    settings::{named, read_file},
+};
+use crate::{Error, ErrorKind, Result, Special, Token, Vocab, VocabKind};
 use around::Around;
 use file::{Added, File};
-use infer_core::{Error, ErrorKind, Result, Special, Token, Vocab};
 use model::Shared;
 use pieces::Spelling;
 use serde::Deserialize;
@@ -29,7 +30,7 @@ use std::{
     path::Path,
     sync::Arc,
 };
-use table::{Table, invalid};
+use table::Table;
 use tokenizers::{
     AddedToken, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper, TokenizerImpl,
 };
@@ -56,6 +57,7 @@ type Crate = TokenizerImpl<Shared, NormalizerWrapper, PreTokenizerWrapper, PostP
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<Inner>,
+    backend: Option<&'static str>,
 }
 
 struct Inner {
@@ -77,7 +79,17 @@ impl Tokenizer {
         let path = path.as_ref();
         let file = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
         let folder = file.parent().unwrap_or(Path::new("."));
-        Self::read(&file, &Side::read(folder)?)
+        Self::open_with(&file, &Settings::read(folder)?)
+    }
+
+    /// Opens a `tokenizer.json` with what is said beside it.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_with(file: impl AsRef<Path>, settings: &Settings) -> Result<Self> {
+        let file = file.as_ref();
+        let json = read_file(file, MAX_FILE)?;
+        Self::parse(&json, settings).map_err(|error| named(file, error))
     }
 
     /// The tokenizer in the text of a `tokenizer.json`, without the files beside it: no token of it has a role, but for those that are known by
@@ -87,8 +99,7 @@ impl Tokenizer {
     /// [`InvalidModel`](ErrorKind::InvalidModel), as those of [`open`](Self::open).
     ///
     /// ```
-    /// use infer_core::{Special, Token, Tokenizer as _};
-    /// use infer_onnx::Tokenizer;
+    /// use infer_core::{Special, Token, Tokenizer as _, huggingface::Tokenizer};
     ///
     /// let tokenizer = Tokenizer::from_json(br#"{
     ///     "added_tokens": [{"id": 3, "content": "<|im_end|>", "special": true}],
@@ -103,37 +114,37 @@ impl Tokenizer {
     /// # Ok::<(), infer_core::Error>(())
     /// ```
     pub fn from_json(json: &[u8]) -> Result<Self> {
-        Self::parse(json, &Side::default()).map_err(|error| error.with_backend(BACKEND))
+        Self::parse(json, &Settings::default())
     }
 
-    /// Reads the file, with what is said beside it.
-    pub(crate) fn read(file: &Path, side: &Side) -> Result<Self> {
-        let json = side::read_file(file, MAX_FILE)?;
-        Self::parse(&json, side)
-            .map_err(|error| Error::new(error.kind(), format!("{}: {error}", file.display())).with_backend(BACKEND))
+    /// Names the backend that it is for, as errors of encoding then do.
+    #[must_use]
+    pub fn with_backend(mut self, backend: &'static str) -> Self {
+        self.backend = Some(backend);
+        self
     }
 
-    fn parse(json: &[u8], side: &Side) -> Result<Self> {
+    fn parse(json: &[u8], settings: &Settings) -> Result<Self> {
         // The crate panics on some files that it should refuse.
-        let made = panic::catch_unwind(AssertUnwindSafe(|| Inner::new(json, side)));
+        let made = panic::catch_unwind(AssertUnwindSafe(|| Inner::new(json, settings)));
         let inner =
             made.unwrap_or_else(|payload| Err(invalid(format!("the crate tokenizers panicked: {}", words(&*payload)))));
-        Ok(Self { inner: Arc::new(inner?) })
+        Ok(Self { inner: Arc::new(inner?), backend: None })
     }
 
     /// The form in which two texts are compared; `None` where the file has none.
-    pub(crate) fn pair_form(&self) -> Option<&PairForm> {
+    #[must_use]
+    pub fn pair_form(&self) -> Option<&PairForm> {
         self.inner.around.pair.as_ref()
     }
 
     fn append(&self, text: &str, special: Special, out: &mut Vec<Token>) -> Result<()> {
         if text.len() > MAX_TEXT {
             let message = format!("a text of {} bytes; at most {MAX_TEXT} are encoded at once", text.len());
-            return Err(Error::invalid_input(message).with_backend(BACKEND));
+            return Err(self.error(ErrorKind::InvalidInput, message));
         }
-        let failed = |reason: String| {
-            Error::new(ErrorKind::Runtime, format!("the text could not be encoded: {reason}")).with_backend(BACKEND)
-        };
+        let failed =
+            |reason: String| self.error(ErrorKind::Runtime, format!("the text could not be encoded: {reason}"));
         let tokenizer = if special.parse { &self.inner.parsing } else { &self.inner.plain };
         let encoded = panic::catch_unwind(AssertUnwindSafe(|| tokenizer.encode_fast(text, false)))
             .map_err(|payload| failed(words(&*payload)))?
@@ -141,9 +152,17 @@ impl Tokenizer {
         out.extend(encoded.get_ids().iter().copied().map(Token));
         Ok(())
     }
+
+    fn error(&self, kind: ErrorKind, message: String) -> Error {
+        let error = Error::new(kind, message);
+        match self.backend {
+            Some(backend) => error.with_backend(backend),
+            None => error,
+        }
+    }
 }
 
-impl infer_core::Tokenizer for Tokenizer {
+impl crate::Tokenizer for Tokenizer {
     fn vocab(&self) -> &Arc<Vocab> {
         &self.inner.vocab
     }
@@ -161,15 +180,15 @@ impl infer_core::Tokenizer for Tokenizer {
 }
 
 impl Inner {
-    fn new(json: &[u8], side: &Side) -> Result<Self> {
+    fn new(json: &[u8], settings: &Settings) -> Result<Self> {
         let mut file = File::parse(json).map_err(invalid)?;
         let model = file.model().map_err(invalid)?;
         let spelling = Spelling::of(&file, &model);
-        let mut table = Table::new(&model, &mut file.added_tokens, &spelling, side)?;
+        let mut table = Table::new(&model, &mut file.added_tokens, &spelling, settings)?;
 
         let processor: Option<PostProcessorWrapper> = part("post_processor", file.post_processor.take())?;
         let special = table.special;
-        let around = Around::new(processor.as_ref(), side, special.bos, special.eos).map_err(invalid)?;
+        let around = Around::new(processor.as_ref(), settings, special.bos, special.eos).map_err(invalid)?;
         table.mark_control(around.tokens())?;
         let has = |tokens: &[Token], token: Option<Token>| token.is_some_and(|token| tokens.contains(&token));
         table.special.add_bos = has(&around.before, special.bos);
@@ -188,7 +207,7 @@ impl Inner {
         plain.add_tokens(text_tokens.map(Added::to_crate)).map_err(added)?;
         parsing.add_tokens(all_added(&table, &file.added_tokens)).map_err(added)?;
 
-        let vocab = table.vocab(&spelling, side.vocab)?;
+        let vocab = table.vocab(&spelling, settings.vocab)?;
         let space = puts_space(&plain, &vocab);
         let vocab = Arc::new(vocab.with_space_prefix(space));
         Ok(Self { vocab, plain, parsing, around })
@@ -227,7 +246,7 @@ impl Added {
 /// Whether a text gets a space before it, so that its first word is the token it is within a text. Asked rather than read: there are
 /// half a dozen ways for a file to say it.
 fn puts_space(tokenizer: &Crate, vocab: &Vocab) -> bool {
-    if vocab.kind() == infer_core::VocabKind::WordPiece {
+    if vocab.kind() == VocabKind::WordPiece {
         return false;
     }
     ["a", "e", "A", "1", "一"].iter().any(|text| {

@@ -1,11 +1,12 @@
 //! Every token of a file by its id, with what it is.
 
 use super::{
-    Side,
+    Settings,
     file::{Added, Model},
+    invalid,
     pieces::Spelling,
 };
-use infer_core::{Error, ErrorKind, Result, SpecialTokens, Token, TokenFlags, Vocab, VocabKind};
+use crate::{Result, SpecialTokens, Token, TokenFlags, Vocab, VocabKind};
 use std::collections::{HashMap, HashSet};
 
 /// How many ids may be missing among those of a vocabulary.
@@ -62,12 +63,12 @@ struct Entry {
 impl Table {
     /// Lists the tokens. An added one beyond the rows that the weights have, where a file says how many, is left out: a tokenizer that several
     /// models share may have some that this one does not.
-    pub(super) fn new(model: &Model, added: &mut Vec<Added>, spelling: &Spelling, side: &Side) -> Result<Self> {
+    pub(super) fn new(model: &Model, added: &mut Vec<Added>, spelling: &Spelling, settings: &Settings) -> Result<Self> {
         let texts = texts(model);
         let count = texts.len();
         let known: HashMap<&str, u32> = texts.iter().map(|&(text, id)| (text, id)).collect();
         let model_fits = |rows: usize| texts.iter().all(|&(_, id)| (id as usize) < rows);
-        let rows = side.vocab.filter(|&rows| model_fits(rows)).unwrap_or(usize::MAX);
+        let rows = settings.vocab.filter(|&rows| model_fits(rows)).unwrap_or(usize::MAX);
         added.retain(|token| !token.content.is_empty() && (token.id as usize) < rows);
         let most = texts.iter().map(|&(_, id)| id).chain(added.iter().map(|token| token.id)).max();
         let len = most.map_or(0, |most| most as usize + 1);
@@ -95,7 +96,7 @@ impl Table {
             (Spelling::Plain { .. }, _) => VocabKind::Other,
         };
         let mut table = Self { entries, special: SpecialTokens::default(), ends: HashSet::new(), kind };
-        table.find_roles(model, side)?;
+        table.find_roles(model, settings)?;
         Ok(table)
     }
 
@@ -121,17 +122,19 @@ impl Table {
         Ok(())
     }
 
-    fn find_roles(&mut self, model: &Model, side: &Side) -> Result<()> {
+    fn find_roles(&mut self, model: &Model, settings: &Settings) -> Result<()> {
         let by_text: HashMap<&str, u32> =
             (0..).zip(&self.entries).filter_map(|(id, entry)| Some((entry.as_ref()?.text.as_str(), id))).collect();
         let named = |name: &Option<String>| name.as_deref().and_then(|name| by_text.get(name)).map(|&id| Token(id));
-        let mut special = SpecialTokens::default();
-        special.bos = named(&side.bos).or(side.bos_id.map(Token)).or_else(|| named(&side.cls));
-        special.eos = named(&side.eos).or(side.ends.first().copied().map(Token));
-        special.sep = named(&side.sep);
-        special.pad = named(&side.pad).or(side.pad_id.map(Token));
-        let by_role = [&side.bos, &side.eos, &side.sep, &side.cls, &side.mask].map(&named);
-        let named_pad = named(&side.pad).map(|token| token.0);
+        let mut special = SpecialTokens {
+            bos: named(&settings.bos).or(settings.bos_id.map(Token)).or_else(|| named(&settings.cls)),
+            eos: named(&settings.eos).or(settings.ends.first().copied().map(Token)),
+            sep: named(&settings.sep),
+            pad: named(&settings.pad).or(settings.pad_id.map(Token)),
+            ..SpecialTokens::default()
+        };
+        let by_role = [&settings.bos, &settings.eos, &settings.sep, &settings.cls, &settings.mask].map(&named);
+        let named_pad = named(&settings.pad).map(|token| token.0);
         let unknown = unknown(model).and_then(|text| by_text.get(text)).copied();
 
         let is_added = |id: &u32| self.entries[*id as usize].as_ref().is_some_and(|entry| entry.is_added);
@@ -140,7 +143,7 @@ impl Table {
         };
         let (turn_ends, other_ends) = (known(TURN_ENDS), known(OTHER_ENDS));
         special.eot = turn_ends.first().copied().map(Token);
-        let said = side.ends.iter().copied().chain(special.eos.map(|token| token.0));
+        let said = settings.ends.iter().copied().chain(special.eos.map(|token| token.0));
         self.ends = said.chain(turn_ends).chain(other_ends).collect();
 
         if let Some(beyond) = self.ends.iter().find(|&&id| id as usize >= self.entries.len()) {
@@ -223,8 +226,4 @@ fn unknown(model: &Model) -> Option<&str> {
         Model::WordLevel(model) => Some(model.unk_token.as_deref().unwrap_or("<unk>")),
         Model::Unigram(model) => model.vocab.get(model.unk_id?).map(|(text, _)| text.as_str()),
     }
-}
-
-pub(super) fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidModel, message)
 }

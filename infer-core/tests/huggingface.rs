@@ -1,7 +1,9 @@
 //! A tokenizer with the files beside it, as a folder has them.
 
-use infer_core::{ErrorKind, Special, Token, Tokenizer as _};
-use infer_onnx::Tokenizer;
+use infer_core::{
+    ErrorKind, Special, Token, Tokenizer as _,
+    huggingface::{Settings, Tokenizer},
+};
 use std::{
     fs,
     path::PathBuf,
@@ -21,7 +23,7 @@ impl Folder {
     fn new() -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("infer-onnx-tokenizer-{}-{number}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("infer-core-huggingface-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let folder = Self(folder);
         folder.write("tokenizer.json", TOKENIZER);
@@ -89,7 +91,7 @@ fn files_beside_it_that_are_damaged_are_named() {
         let folder = Folder::new();
         folder.write(name, text);
         let error = Tokenizer::open(&folder.0).unwrap_err();
-        assert_eq!((error.kind(), error.backend()), (ErrorKind::InvalidModel, Some("onnx")));
+        assert_eq!(error.kind(), ErrorKind::InvalidModel);
         assert!(error.to_string().contains(name), "{error}");
     }
     let folder = Folder::new();
@@ -106,4 +108,19 @@ fn a_file_that_is_missing_or_none_is_an_error_by_name() {
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("tokenizer.json"), "{error}");
     fs::create_dir(folder.0.join("tokenizer.json")).unwrap();
     assert_eq!(Tokenizer::open(folder.0.join("tokenizer.json")).unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn the_chat_template_is_the_one_for_a_conversation() {
+    let folder = Folder::new();
+    let template = || Settings::read(&folder.0).unwrap().chat_template().map(str::to_owned);
+    assert_eq!(template(), None);
+    let several = r#"[{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "talk"}]"#;
+    folder.write("tokenizer_config.json", &format!(r#"{{"chat_template": {several}}}"#));
+    assert_eq!(template().as_deref(), Some("talk"));
+    folder.write("tokenizer_config.json", r#"{"chat_template": "one"}"#);
+    assert_eq!(template().as_deref(), Some("one"));
+    // A file of its own has the last word.
+    folder.write("chat_template.jinja", "alone");
+    assert_eq!(template().as_deref(), Some("alone"));
 }

@@ -1,7 +1,7 @@
 //! What the files beside a `tokenizer.json` say about its tokens.
 
-use crate::error::BACKEND;
-use infer_core::{Error, ErrorKind, Result};
+use super::invalid;
+use crate::{Error, ErrorKind, Result};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::{
     fs::File,
@@ -12,9 +12,12 @@ use std::{
 /// The largest file of settings there may be, in bytes. The largest in use have some million.
 const MAX_SETTINGS: u64 = 32 << 20;
 
-/// Roles of tokens, by text and by id, and what the model's own files say that matters here.
+/// What the files beside a `tokenizer.json` say about its tokens: their roles, which of them end a text, and the chat template.
+///
+/// Roles and template are in `tokenizer_config.json` and `special_tokens_map.json`, a template by itself in `chat_template.jinja`; ids, and how many
+/// tokens the weights have rows for, in `generation_config.json`, `config.json` and `genai_config.json`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Side {
+pub struct Settings {
     pub(super) bos: Option<String>,
     pub(super) eos: Option<String>,
     pub(super) sep: Option<String>,
@@ -29,8 +32,7 @@ pub(crate) struct Side {
     pub(super) ends: Vec<u32>,
     /// Rows of the weights' table of tokens.
     pub(super) vocab: Option<usize>,
-    /// The chat template.
-    pub(crate) chat_template: Option<String>,
+    pub(super) chat_template: Option<String>,
 }
 
 /// Of `tokenizer_config.json` and `special_tokens_map.json`.
@@ -93,28 +95,39 @@ struct Genai {
     model: Option<Ids>,
 }
 
-impl Side {
+impl Settings {
     /// Reads whatever of these files is in the folder.
-    pub(crate) fn read(folder: &Path) -> Result<Self> {
-        let mut side = Self::default();
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io) for a file that is there and cannot be read; [`InvalidModel`](ErrorKind::InvalidModel), with the file's name, for one that is
+    /// damaged or larger than any has a reason to be.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let mut all = Self::default();
         for name in ["tokenizer_config.json", "special_tokens_map.json"] {
             if let Some(settings) = settings::<TokenSettings>(&folder.join(name))? {
-                side.add_settings(settings);
+                all.add_settings(settings);
             }
         }
-        if let Some(template) = read_if_there(&folder.join("chat_template.jinja"))? {
+        if let Some(template) = read_if_there(folder.join("chat_template.jinja"))? {
             // It is what newer tools write, and it has the last word.
-            side.chat_template = Some(String::from_utf8_lossy(&template).into_owned());
+            all.chat_template = Some(String::from_utf8_lossy(&template).into_owned());
         }
         if let Some(Genai { model: Some(ids) }) = settings(&folder.join("genai_config.json"))? {
-            side.add_ids(ids);
+            all.add_ids(ids);
         }
         for name in ["generation_config.json", "config.json"] {
             if let Some(ids) = settings(&folder.join(name))? {
-                side.add_ids(ids);
+                all.add_ids(ids);
             }
         }
-        Ok(side)
+        Ok(all)
+    }
+
+    /// The chat template, as the model's authors wrote it; where they wrote several, the one for a conversation.
+    #[must_use]
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
     }
 
     fn add_settings(&mut self, settings: TokenSettings) {
@@ -178,17 +191,19 @@ impl Numbers {
     }
 }
 
-/// A file of settings; `None` where there is none.
-pub(crate) fn settings<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let Some(json) = read_if_there(path)? else {
-        return Ok(None);
-    };
-    serde_json::from_slice(&json).map(Some).map_err(|error| {
-        Error::new(ErrorKind::InvalidModel, format!("{}: {error}", path.display())).with_backend(BACKEND)
-    })
+/// What a file of settings says; `None` where there is none.
+fn settings<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let json = read_if_there(path)?;
+    let parsed = json.map(|json| serde_json::from_slice(&json)).transpose();
+    parsed.map_err(|error| named(path, error))
 }
 
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
+/// A file of settings as it is, such as a `config.json`; `None` where there is none.
+///
+/// # Errors
+/// [`Io`](ErrorKind::Io) for a file that cannot be read, or is no file; [`InvalidModel`](ErrorKind::InvalidModel) for one of more than 32 MiB.
+pub fn read_if_there(path: impl AsRef<Path>) -> Result<Option<Vec<u8>>> {
+    let path = path.as_ref();
     match std::fs::metadata(path) {
         Err(error) if error.kind() == IoErrorKind::NotFound => Ok(None),
         _ => read_file(path, MAX_SETTINGS).map(Some),
@@ -196,8 +211,8 @@ fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 /// All of a file that has at most `most` bytes.
-pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let failed = |what: &str| Error::new(ErrorKind::Io, format!("{} {what}", path.display())).with_backend(BACKEND);
+pub(super) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let failed = |what: &str| Error::new(ErrorKind::Io, format!("{} {what}", path.display()));
     let unreadable = |error: std::io::Error| failed("cannot be read").with_source(error);
     // Opening a pipe would wait for someone to write to it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
@@ -207,7 +222,12 @@ pub(crate) fn read_file(path: &Path, most: u64) -> Result<Vec<u8>> {
     File::open(path).map_err(unreadable)?.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > most {
         let message = format!("{} has more than {most} bytes, which is more than any such file needs", path.display());
-        return Err(Error::new(ErrorKind::InvalidModel, message).with_backend(BACKEND));
+        return Err(invalid(message));
     }
     Ok(bytes)
+}
+
+/// What is wrong with this file.
+pub(super) fn named(path: &Path, what: impl std::fmt::Display) -> Error {
+    invalid(format!("{}: {what}", path.display()))
 }

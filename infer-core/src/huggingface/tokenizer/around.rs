@@ -1,7 +1,7 @@
 //! What a model wants around a text, and around two of them.
 
-use super::{Side, Tokenizer};
-use infer_core::{Result as CoreResult, Special, Token, Tokenizer as _};
+use super::{Settings, Tokenizer};
+use crate::{Result as CoreResult, Special, Token, Tokenizer as _};
 use tokenizers::{Encoding, PostProcessor, PostProcessorWrapper};
 
 /// Stand for the texts, while the post-processor is asked what it puts around them.
@@ -18,7 +18,7 @@ pub(super) struct Around {
 
 /// The form in which two texts are compared.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PairForm {
+pub struct PairForm {
     before: Vec<Token>,
     between: Vec<Token>,
     after: Vec<Token>,
@@ -28,26 +28,22 @@ pub(crate) struct PairForm {
 
 impl PairForm {
     /// What stands between the two texts.
-    pub(crate) fn between(&self) -> &[Token] {
+    #[must_use]
+    pub fn between(&self) -> &[Token] {
         &self.between
     }
 
     /// What the tokens of the first text, with what stands behind it, and of the second are (`token_type_ids`).
-    pub(crate) fn types(&self) -> [u32; 2] {
+    #[must_use]
+    pub fn types(&self) -> [u32; 2] {
         self.types
     }
 
     /// Appends the tokens of two texts in this form.
     ///
     /// # Errors
-    /// Those of [`encode`](infer_core::Tokenizer::encode); `out` is then as it was.
-    pub(crate) fn encode(
-        &self,
-        tokenizer: &Tokenizer,
-        first: &str,
-        second: &str,
-        out: &mut Vec<Token>,
-    ) -> CoreResult<()> {
+    /// Those of [`encode`](crate::Tokenizer::encode); `out` is then as it was.
+    pub fn encode(&self, tokenizer: &Tokenizer, first: &str, second: &str, out: &mut Vec<Token>) -> CoreResult<()> {
         let start = out.len();
         out.extend_from_slice(&self.before);
         let texts = tokenizer.encode(first, Special::NONE, out).and_then(|()| {
@@ -66,7 +62,7 @@ impl Around {
     /// What this post-processor puts there, with the bos and eos that the files beside the tokenizer insist on.
     pub(super) fn new(
         processor: Option<&PostProcessorWrapper>,
-        side: &Side,
+        settings: &Settings,
         bos: Option<Token>,
         eos: Option<Token>,
     ) -> Result<Self, String> {
@@ -77,9 +73,9 @@ impl Around {
             (around.before, around.after) = (before, after);
             around.pair = pair(processor)?;
         }
-        insist(&mut around.before, side.add_bos, bos, 0);
+        insist(&mut around.before, settings.add_bos, bos, 0);
         let end = around.after.len();
-        insist(&mut around.after, side.add_eos, eos, end);
+        insist(&mut around.after, settings.add_eos, eos, end);
         Ok(around)
     }
 
