@@ -21,7 +21,7 @@ pub const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
 /// The model called `name` in the cache, a file or a folder: `smollm2` is SmolLM2-135M-Instruct, Q4_1, and `minilm` all-MiniLM-L6-v2,
 /// F32, each a GGUF file; `magika` is a folder with `model.onnx`, which tells file types apart, and its `config.min.json`. Those of
-/// [`made::ALL`] are made of these. Those of [`tiny::ALL`] are made when they are not there.
+/// [`made::all`] are made of these. Those of [`tiny::ALL`] are made when they are not there.
 ///
 /// # Errors
 /// There is no such model, it is not in the cache yet, or a tiny one cannot be made.
@@ -54,7 +54,7 @@ pub(crate) fn model_in(env: &Env, name: &str) -> Result<PathBuf> {
 /// Every name that [`model`] takes.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
-    let made = made::ALL.iter().map(|made| made.name);
+    let made = made::all().map(|made| made.name);
     MODELS.iter().copied().chain(made).chain(tiny::ALL.iter().map(|tiny| tiny.name)).collect()
 }
 

@@ -1,8 +1,12 @@
-//! Models that our Python scripts (`fixtures/`) make out of GGUF files, by name: what ONNX Runtime reads, in the forms that people have
-//! it in, and what llama.cpp reads of the same numbers.
+//! Models that our Python scripts (`fixtures/`) make, by name, mostly out of GGUF files: what ONNX Runtime and MLX read, in the forms that people
+//! have it in, and what llama.cpp reads of the same numbers.
 //!
-//! Like the [tiny] ones each is the same on every machine, and pinned by a hash. They are made by `cargo xtask setup`, or one
+//! Like the [tiny] ones each is the same on every machine, and pinned by a hash, but for what another program computes with it: numbers to compare
+//! with, whose last digits are the machine's. They are made by `cargo xtask setup`, or one
 //! at a time by `cargo xtask model NAME`, with the packages of [`python`]; [`fixtures::model`] finds them.
+
+mod mlx;
+mod onnx;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +16,7 @@ use crate::env::Env;
 use crate::error::{At, Error, Result};
 use crate::fixtures;
 use crate::host;
-use crate::pins::{PYTHON_PACKAGES, Pin};
+use crate::pins::Pin;
 use crate::progress::Progress;
 use crate::python::{self, Packages};
 use crate::tiny;
@@ -24,126 +28,40 @@ pub struct Made {
     pub name: &'static str,
     /// What it is, in a line.
     pub about: &'static str,
-    /// The model that it is made of, by its name in [`fixtures::model`].
+    /// The model that it is made of, by its name in [`fixtures::model`]; of the tiny ones for MLX it is the vocabulary alone.
     pub from: &'static str,
+    /// It is made of the package that `from` came in, and not of the model.
+    package: bool,
     /// Its file, where it is one and not a folder.
     file: Option<&'static str>,
+    /// Of everything that is not [`COMPUTED`].
     sha256: &'static str,
+    by: &'static Scripts,
 }
 
-/// All of them.
-pub const ALL: &[Made] = &[
-    Made {
-        name: "tiny-onnx",
-        about: "tiny-llama as a folder of onnxruntime-genai: a graph with fused attention (GroupQueryAttention)",
-        from: "tiny-llama",
-        file: None,
-        sha256: "158d34158b14f2f2eb7eb562e27f0a16ab92ac6557614a5fd9307f51cee0c85e",
-    },
-    Made {
-        name: "tiny-onnx-int4",
-        about: "the same with matrices of 4 bits a number (MatMulNBits)",
-        from: "tiny-llama",
-        file: None,
-        sha256: "5eed8bcf69053dea6f826500cc46a92bab39409ce6af496d99cbb8d715ecb136",
-    },
-    Made {
-        name: "tiny-onnx-f16",
-        about: "the same with weights, cache and logits of 16 bits",
-        from: "tiny-llama",
-        file: None,
-        sha256: "6481f3b569f7ba6e0ea5f7c80c9a86ad15dd1c044cea2437d43b66d4a9b1181e",
-    },
-    Made {
-        name: "tiny-onnx-plain",
-        about: "tiny-llama as a folder of optimum: attention in plain operators, with position_ids",
-        from: "tiny-llama",
-        file: None,
-        sha256: "88d9716b356b9bdae9f500d3e9b3b61aa829021ece411995070b2bab2e67830d",
-    },
-    Made {
-        name: "tiny-onnx-no-positions",
-        about: "the same without position_ids: what is fed comes right after what is cached",
-        from: "tiny-llama",
-        file: None,
-        sha256: "47912f3171f93118bf6e63671379527be97674c0366ff8b43647fc50e7f7f370",
-    },
-    Made {
-        name: "tiny-onnx-encoder",
-        about: "tiny-bert: a state a token, whose mean is the embedding",
-        from: "tiny-bert",
-        file: None,
-        sha256: "c8f50a5ed8d027c8e51d8b3f8cc4e3e1666f4eb4746cc8551497e40df703c06d",
-    },
-    Made {
-        name: "tiny-onnx-classifier",
-        about: "tiny-rank: a number for each of three labels",
-        from: "tiny-rank",
-        file: None,
-        sha256: "12fc029ac8b611080d3dd293d723aac97ead732e82207a26b860ddba89d6bd57",
-    },
-    Made {
-        name: "tiny-onnx-reranker",
-        about: "the same with the number for one label alone, and without token_type_ids",
-        from: "tiny-rank",
-        file: None,
-        sha256: "029287180fcb45d7ad4c0b1ac8a29540842a4991f577fcb28c336719c304a84b",
-    },
-    Made {
-        name: "minilm-onnx",
-        about: "all-MiniLM-L6-v2, with its tokenizer as published, which cuts at 128 tokens and fills up to as many",
-        from: "minilm",
-        file: None,
-        sha256: "4395b8fa36c0b69da4e0c75b95ac10069a62e47e3dd8caecc8078b6a23ba3f46",
-    },
-    Made {
-        name: "smollm2-f32",
-        about: "SmolLM2-135M-Instruct as GGUF, the numbers of the Q4_1 file as 32-bit floats",
-        from: "smollm2",
-        file: Some("SmolLM2-135M-Instruct.F32.gguf"),
-        sha256: "d75979ca658908a57b52c3ad2a683282e27a4c0addf4bfd104db444423309b42",
-    },
-    Made {
-        name: "smollm2-onnx",
-        about: "the same numbers as a folder of onnxruntime-genai: a graph with fused attention (GroupQueryAttention)",
-        from: "smollm2",
-        file: None,
-        sha256: "9dbe1cbd13f8e9b984a79d69c193c14da0c1f2df2201d43b6fe9b262109cb887",
-    },
-    Made {
-        name: "smollm2-onnx-int4",
-        about: "the same with matrices of 4 bits a number (MatMulNBits), as the model builder makes them for a CPU",
-        from: "smollm2",
-        file: None,
-        sha256: "2421932abe93fb5ca7b9f8e3f1ce4a9b66394324b563fd7c9665a8d0988dfb78",
-    },
-    Made {
-        name: "smollm2-onnx-plain",
-        about: "the same numbers as a folder of optimum: attention in plain operators, with position_ids",
-        from: "smollm2",
-        file: None,
-        sha256: "e5de736b43b9ddcacff5d1c2f87a5c29fcb67883532c7371ec7b930645b4bbeb",
-    },
-];
+/// What makes models of one kind.
+#[derive(Debug)]
+struct Scripts {
+    packages: Packages,
+    /// By their file names. The first is the one that is run.
+    files: &'static [(&'static str, &'static str)],
+}
 
-/// The scripts, by their file names. The first is the one that is run.
-const SCRIPTS: &[(&str, &str)] = &[
-    ("make.py", include_str!("../fixtures/make.py")),
-    ("decoder.py", include_str!("../fixtures/decoder.py")),
-    ("encoder.py", include_str!("../fixtures/encoder.py")),
-    ("files.py", include_str!("../fixtures/files.py")),
-    ("four_bits.py", include_str!("../fixtures/four_bits.py")),
-    ("genai.py", include_str!("../fixtures/genai.py")),
-    ("gguf.py", include_str!("../fixtures/gguf.py")),
-    ("graph.py", include_str!("../fixtures/graph.py")),
-    ("plain.py", include_str!("../fixtures/plain.py")),
-    ("tokenizer.py", include_str!("../fixtures/tokenizer.py")),
-];
+/// What another program computes with a model, where it lies beside it.
+const COMPUTED: &str = "expected.safetensors";
+
+pub use mlx::MLX;
+pub use onnx::ONNX;
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Made> {
+    ONNX.iter().chain(MLX)
+}
 
 /// The one called `name`.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Made> {
-    ALL.iter().find(|made| made.name == name)
+    all().find(|made| made.name == name)
 }
 
 impl Made {
@@ -171,7 +89,7 @@ impl Made {
                     "{} came out with the sha256 {found}, \"{}\" is pinned",
                     self.name, self.sha256
                 ))
-                .with_help("where the change is meant, pin the new one in build-support/src/made.rs"));
+                .with_help("where the change is meant, pin the new one in build-support/src/made/"));
             }
             progress.finish("");
             Ok(())
@@ -179,17 +97,34 @@ impl Made {
     }
 
     fn run(&self, env: &Env, cache: &Cache, folder: &Path, progress: &mut dyn Progress) -> Result<()> {
-        let source = fixtures::model_in(env, self.from)?;
+        let source = match self.package()? {
+            Some(pin) => cache.downloads().join(&pin.file_for(std::env::consts::OS, std::env::consts::ARCH)?.name),
+            None => fixtures::model_in(env, self.from)?,
+        };
         let scripts = folder.join("scripts");
         fs::create_dir(&scripts).at("create", &scripts)?;
-        for (name, text) in SCRIPTS {
+        for (name, text) in self.by.files {
             fs::write(scripts.join(name), text).at("write", &scripts.join(name))?;
         }
-        let mut command = python::command_in(env, cache, Packages::Common)?;
+        let mut command = python::command_in(env, cache, self.by.packages)?;
         // -B: nothing that is not the model's is left in the folder.
-        command.arg("-B").arg(scripts.join(SCRIPTS[0].0)).arg(self.name).arg(source).arg(folder);
+        command.arg("-B").arg(scripts.join(self.by.files[0].0)).arg(self.name).arg(source).arg(folder);
         host::watch(command, &cache.log(self.name), &format!("the script that makes {}", self.name), progress)?;
         fs::remove_dir_all(&scripts).at("remove", &scripts)
+    }
+
+    /// The package that it is made of, where it is not made of a model: it has to be among what was downloaded.
+    ///
+    /// # Errors
+    /// The table of pins is malformed.
+    pub fn package(&self) -> Result<Option<Pin>> {
+        self.package.then(|| Pin::named(self.from)).transpose()
+    }
+
+    /// The packages that it is made with.
+    #[must_use]
+    pub fn packages(&self) -> Packages {
+        self.by.packages
     }
 
     fn folder(&self, cache: &Cache) -> Result<PathBuf> {
@@ -202,13 +137,15 @@ impl Made {
             Some(tiny) => tiny.sha256.to_owned(),
             None => Pin::named(self.from)?.files.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>().join(" "),
         };
-        let key =
-            KeyOf::default().value("name", self.name).value("source", &source).contents("packages", PYTHON_PACKAGES);
-        Ok(SCRIPTS.iter().fold(key, |key, (name, text)| key.contents(name, text)).key())
+        let mut key = KeyOf::default().value("name", self.name).value("source", &source);
+        for list in self.by.packages.lists() {
+            key = key.contents(list.key(), list.text);
+        }
+        Ok(self.by.files.iter().fold(key, |key, (name, text)| key.contents(name, text)).key())
     }
 }
 
-/// The sha256 of a list of all files in `folder`, by their paths, with the sha256 of each: as `sha256sum` prints it.
+/// The sha256 of a list of all files in `folder` but [`COMPUTED`], by their paths, with the sha256 of each: as `sha256sum` prints it.
 fn sha256_folder(folder: &Path) -> Result<String> {
     let mut lines = Vec::new();
     list(folder, "", &mut lines)?;
@@ -223,7 +160,7 @@ fn list(folder: &Path, prefix: &str, lines: &mut Vec<(String, String)>) -> Resul
         let name = format!("{prefix}{}", path.file_name().unwrap_or_default().to_string_lossy());
         if path.is_dir() {
             list(&path, &format!("{name}/"), lines)?;
-        } else {
+        } else if name != COMPUTED {
             lines.push((name, sha256_file(&path)?));
         }
     }
@@ -241,14 +178,16 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let there: BTreeSet<_> = names.filter(|name| name.ends_with(".py")).collect();
-        assert_eq!(there, SCRIPTS.iter().map(|(name, _)| (*name).to_owned()).collect());
+        let listed = all().flat_map(|made| made.by.files).map(|(name, _)| (*name).to_owned());
+        assert_eq!(there, listed.collect());
     }
 
     #[test]
     fn each_is_made_of_a_model_that_there_is_and_by_a_line_of_the_script() {
-        for made in ALL {
+        for made in all() {
             assert!(fixtures::names().contains(&made.from) && named(made.from).is_none(), "{}", made.name);
-            assert!(SCRIPTS[0].1.contains(&format!("\"{}\":", made.name)), "{}", made.name);
+            let line = format!("\"{}\":", made.name);
+            assert!(made.by.files.iter().any(|(_, text)| text.contains(&line)), "{}", made.name);
             assert_eq!(named(made.name).unwrap().about, made.about);
             assert_eq!(made.sha256.len(), 64, "{}", made.name);
         }
@@ -258,18 +197,20 @@ mod tests {
     #[test]
     fn each_has_a_place_of_its_own_that_depends_on_the_scripts_and_on_what_it_is_made_of() {
         let cache = Cache::at("/cache");
-        let places: BTreeSet<_> = ALL.iter().map(|made| made.path(&cache).unwrap()).collect();
-        assert_eq!(places.len(), ALL.len());
-        let key = named("tiny-onnx").unwrap().key().unwrap();
-        for line in ["source = \"2d9836ec", "packages = ", "make.py = ", "gguf.py = "] {
-            assert!(key.text().contains(line), "{line}: {}", key.text());
+        let places: BTreeSet<_> = all().map(|made| made.path(&cache).unwrap()).collect();
+        assert_eq!(places.len(), all().count());
+        for (name, first) in [("tiny-onnx", "make.py = "), ("tiny-mlx-llama", "python-mlx = ")] {
+            let key = named(name).unwrap().key().unwrap();
+            for line in ["source = \"2d9836ec", "packages = ", first, "gguf.py = "] {
+                assert!(key.text().contains(line), "{line}: {}", key.text());
+            }
         }
     }
 
     #[test]
     fn one_that_is_not_there_is_not_made_in_passing_and_the_error_says_what_makes_it() {
         let env = Env::of([(crate::env::CACHE, "/no/such/cache")]);
-        for made in ALL {
+        for made in all() {
             let error = fixtures::model_in(&env, made.name).unwrap_err().to_string();
             assert!(error.contains("/no/such/cache/models/"), "{error}");
             assert!(error.ends_with(&format!("help: cargo xtask model {}", made.name)), "{error}");
@@ -297,6 +238,11 @@ mod tests {
         {
             assert_ne!(good, hash(other));
         }
+        assert_eq!(
+            good,
+            hash(&[("a", "1"), ("b/c", "2"), (COMPUTED, "3")]),
+            "but for what is computed on each machine"
+        );
         fs::remove_dir_all(&folder).unwrap();
     }
 }

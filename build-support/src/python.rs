@@ -38,6 +38,13 @@ pub(crate) struct List {
 const COMMON: List = List { name: "python", text: PYTHON_PACKAGES };
 const MLX: List = List { name: "python-mlx", text: PYTHON_MLX_PACKAGES };
 
+impl List {
+    /// What it is called in the key of something that is made with it.
+    pub(crate) fn key(self) -> &'static str {
+        if self.name == COMMON.name { "packages" } else { self.name }
+    }
+}
+
 impl Packages {
     /// The lists that make it up.
     pub(crate) fn lists(self) -> &'static [List] {

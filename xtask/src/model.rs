@@ -1,9 +1,9 @@
 //! `cargo xtask model NAME`: where a model of the tests lies.
 
-use build_support::cache::Installed;
+use build_support::cache::{Cache, Installed};
 use build_support::env::Env;
+use build_support::fetch::fetch;
 use build_support::made::{self, Made};
-use build_support::python::Packages;
 use build_support::{fixtures, setup};
 
 use crate::terminal::Terminal;
@@ -35,9 +35,9 @@ pub(crate) fn bring(name: &str, env: &Env, terminal: &mut Terminal) -> build_sup
     }
 }
 
-/// Brings every model that is made of others, and says whether any had to be made.
-pub(crate) fn bring_made(env: &Env, terminal: &mut Terminal) -> build_support::Result<bool> {
-    made::ALL.iter().try_fold(false, |fresh, one| Ok(fresh | make(one, env, terminal)?.fresh))
+/// Brings these models that are made of others, and says whether any had to be made.
+pub(crate) fn bring_made(models: &[Made], env: &Env, terminal: &mut Terminal) -> build_support::Result<bool> {
+    models.iter().try_fold(false, |fresh, one| Ok(fresh | make(one, env, terminal)?.fresh))
 }
 
 /// Makes one of the models that are made of others, and brings what that takes.
@@ -45,6 +45,9 @@ fn make(made: &Made, env: &Env, terminal: &mut Terminal) -> build_support::Resul
     if fixtures::MODELS.contains(&made.from) {
         bring(made.from, env, terminal)?;
     }
-    setup::python(Packages::Common, env, terminal)?;
+    if let Some(pin) = made.package()? {
+        fetch(&pin, env, &Cache::from_env(env)?, terminal)?;
+    }
+    setup::python(made.packages(), env, terminal)?;
     made.make(env, terminal)
 }

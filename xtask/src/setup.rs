@@ -5,7 +5,7 @@ use std::time::Instant;
 use build_support::choose::Variant;
 use build_support::env::{Env, LLAMA_PREFIX, LLAMA_SYSTEM, LLAMA_VARIANT, NAMES};
 use build_support::python::Packages;
-use build_support::{Host, setup};
+use build_support::{Host, made, setup};
 use clap::ValueEnum;
 
 use crate::terminal::Terminal;
@@ -38,6 +38,8 @@ pub(crate) enum Thing {
     Magika,
     /// What ONNX Runtime reads, and llama.cpp beside it: made of SmolLM2, MiniLM and the tiny models.
     OnnxModels,
+    /// What MLX reads: made of SmolLM2, MiniLM and random numbers.
+    MlxModels,
     /// ONNX Runtime's library.
     Onnx,
     /// The Python packages that make fixtures and are compared with, all but MLX's.
@@ -64,6 +66,7 @@ pub(crate) const ALL: &[Thing] = &[
     Thing::PythonMlx,
     Thing::Magika,
     Thing::OnnxModels,
+    Thing::MlxModels,
     Thing::Source,
     Thing::Llama,
 ];
@@ -104,7 +107,8 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
             Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?.fresh,
             Thing::Minilm => model::bring("minilm", env, &mut terminal)?.fresh,
             Thing::Magika => model::bring("magika", env, &mut terminal)?.fresh,
-            Thing::OnnxModels => model::bring_made(env, &mut terminal)?,
+            Thing::OnnxModels => model::bring_made(made::ONNX, env, &mut terminal)?,
+            Thing::MlxModels => model::bring_made(made::MLX, env, &mut terminal)?,
             Thing::Vocabularies => setup::fixture("vocabularies", env, &mut terminal)?.fresh,
             Thing::Templates => setup::fixture("templates", env, &mut terminal)?.fresh,
             Thing::Source => setup::source(env, &mut terminal)?.fresh,
