@@ -42,6 +42,7 @@ impl Script {
         let commit = Pin::named("llama")?.commit.unwrap_or_default();
         self.line(format!("rustc-env=INFER_LLAMA_COMMIT={commit}"));
         self.line(format!("rustc-env=INFER_ONNXRUNTIME_VERSION={}", Pin::named("onnxruntime")?.version));
+        self.line(format!("rustc-env=INFER_MLX_VERSION={}", Pin::named("mlx")?.version));
         self.line(format!("rustc-env=INFER_LLAMA_VARIANT={}", Variant::from_env(&self.env)?));
         self.line("rustc-check-cfg=cfg(infer_llama_missing)".to_owned());
         self.line(format!("rerun-if-env-changed={}", env::LLAMA_VARIANT));

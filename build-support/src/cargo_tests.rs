@@ -22,6 +22,8 @@ fn the_commit_is_told_with_and_without_linking() {
     assert!(script.lines.contains(&format!("rustc-env=INFER_LLAMA_COMMIT={commit}")));
     let version = Pin::named("onnxruntime").unwrap().version;
     assert!(script.lines.contains(&format!("rustc-env=INFER_ONNXRUNTIME_VERSION={version}")));
+    let version = Pin::named("mlx").unwrap().version;
+    assert!(script.lines.contains(&format!("rustc-env=INFER_MLX_VERSION={version}")));
     assert!(script.lines.contains(&"rustc-env=INFER_LLAMA_VARIANT=cpu".to_owned()));
     assert!(has(&script, "rustc-check-cfg=cfg(infer_llama_missing)"));
 }

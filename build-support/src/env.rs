@@ -77,11 +77,20 @@ const AMBIENT: &[&str] = &[
     "NUM_JOBS",
     "CARGO_FEATURE_LLAMA_LINK",
     "PATH",
-    "HOME",
+    HOME,
+    CARGO,
+    CARGO_HOME,
     "XDG_CACHE_HOME",
     "LOCALAPPDATA",
     STEP,
 ];
+
+/// The user's own folder.
+pub(crate) const HOME: &str = "HOME";
+/// The cargo that runs this, where one does. Default: the one on the path.
+pub(crate) const CARGO: &str = "CARGO";
+/// Where cargo keeps what it fetched. Default: `.cargo` in the home folder.
+pub(crate) const CARGO_HOME: &str = "CARGO_HOME";
 
 /// Set by this crate for its own child process, which runs one step of a native build.
 pub(crate) const STEP: &str = "INFER_BUILD_STEP";

@@ -1,6 +1,6 @@
-//! Fetching, by the ordinary clients and with hashes: pip brings what `native.toml` pins.
+//! Fetching, by the ordinary clients and with hashes: pip and cargo bring what `native.toml` pins.
 //!
-//! Where pip looks is pip's own configuration. A file that is already in the cache's `downloads`, with the right hash, is
+//! Where they look is their own configuration. A file that is already in the cache's `downloads`, with the right hash, is
 //! taken as it is: putting it there by hand is how a machine without a network is set up.
 
 use std::fs;
@@ -35,7 +35,7 @@ const BACK_END_MODULES: [[&str; 2]; 2] = [["scikit_build_core", "build.py"], ["s
 /// The file of `pin` for this machine, in the cache's `downloads`, fetched unless it is there.
 ///
 /// # Errors
-/// The file that is there, or that came, has another hash; it is not there and nothing may be fetched; or pip failed.
+/// The file that is there, or that came, has another hash; it is not there and nothing may be fetched; or pip or cargo failed.
 pub fn fetch(pin: &Pin, env: &Env, cache: &Cache, progress: &mut dyn Progress) -> Result<PathBuf> {
     let file = pin.file_for(std::env::consts::OS, std::env::consts::ARCH)?;
     let path = cache.downloads().join(&file.name);
@@ -51,13 +51,16 @@ pub fn fetch(pin: &Pin, env: &Env, cache: &Cache, progress: &mut dyn Progress) -
         return verify(&path, &file.sha256).map(|()| path);
     }
     progress.start(&format!("fetching {}", file.name));
-    let folder = cache.root().join("unfinished").join(format!("pip-{}", pin.package));
+    let folder = cache.root().join("unfinished").join(format!("fetch-{}", pin.package));
     crate::cache::remove(&folder)?;
     fs::create_dir_all(&folder).at("create", &folder)?;
-    pip(pin, file, env, &folder, &cache.downloads())?;
+    match pin.origin {
+        Origin::PipSource | Origin::PipWheel => pip(pin, file, env, &folder, &cache.downloads())?,
+        Origin::Crate => cargo(pin, file, env, &folder, &cache.downloads())?,
+    }
     let came = folder.join("out").join(&file.name);
     if !came.exists() {
-        return Err(Error::new(format!("pip ended well and did not bring {}", file.name)));
+        return Err(Error::new(format!("what fetched it ended well and did not bring {}", file.name)));
     }
     verify(&came, &file.sha256)?;
     fs::create_dir_all(cache.downloads()).at("create", &cache.downloads())?;
@@ -92,7 +95,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
     pip.args(["-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]);
     match pin.origin {
         Origin::PipWheel => pip.arg("--only-binary=:all:").args(made_for(&file.name)),
-        Origin::PipSource => {
+        Origin::PipSource | Origin::Crate => {
             for [package, module] in BACK_END_MODULES {
                 let package = stand_in.join(package);
                 fs::create_dir_all(&package).at("create", &package)?;
@@ -106,6 +109,57 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
     pip.arg("--dest").arg(&out).arg("--requirement").arg(&requirements);
     let what = format!("{} {}", pin.package, pin.package_version);
     run(&mut pip, &python, &what, &format!("or put {} into {} by hand", file.name, downloads.display()))
+}
+
+/// Has cargo bring a crate, by a project that depends on it, and takes the file out of cargo's own cache. Where that has it already, nothing is fetched.
+fn cargo(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Result<()> {
+    let (project, out) = (folder.join("project"), folder.join("out"));
+    fs::create_dir_all(&out).at("create", &out)?;
+    let home = env.path(env::CARGO_HOME).or_else(|| Some(env.path(env::HOME)?.join(".cargo"))).ok_or_else(|| {
+        Error::new("there is no home folder, and so no place where cargo keeps crates")
+            .with_help(format!("set {}", env::CARGO_HOME))
+    })?;
+    let crates = home.join("registry/cache");
+    if !take_crate(&crates, file, &out)? {
+        let source = project.join("src");
+        fs::create_dir_all(&source).at("create", &source)?;
+        let manifest = format!(
+            "[package]\nname = \"fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[workspace]\n[dependencies.{}]\n\
+             version = \"={}\"\ndefault-features = false\n",
+            pin.package, pin.package_version
+        );
+        fs::write(project.join("Cargo.toml"), manifest).at("write", &project)?;
+        fs::write(source.join("lib.rs"), "").at("write", &source)?;
+        let mut cargo = Command::new(env.path(env::CARGO).unwrap_or_else(|| "cargo".into()));
+        let output = cargo.args(["fetch", "--quiet"]).current_dir(&project).stdin(Stdio::null()).output();
+        let by_hand = format!("or put {} into {} by hand", file.name, downloads.display());
+        let output = output.map_err(|error| {
+            Error::new(format!("cannot start cargo, by which {} is fetched: {error}", file.name))
+                .with_help(format!("install Rust's toolchain (https://rustup.rs), {by_hand}"))
+        })?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let error = Error::new(format!("cargo could not bring {}:\n    {}", file.name, said.trim()));
+            return Err(
+                error.with_help(format!("see that cargo works (a proxy, a mirror: cargo's own settings), {by_hand}"))
+            );
+        }
+        take_crate(&crates, file, &out)?;
+    }
+    Ok(())
+}
+
+/// Copies the crate out of cargo's cache, which has a folder for each registry, and says whether it was there.
+fn take_crate(crates: &Path, file: &File, out: &Path) -> Result<bool> {
+    let Ok(registries) = fs::read_dir(crates) else { return Ok(false) };
+    for registry in registries {
+        let path = registry.at("read", crates)?.path().join(&file.name);
+        if path.is_file() && sha256_file(&path)? == file.sha256 {
+            fs::copy(&path, out.join(&file.name)).at("copy", &path)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What has pip look for the very wheel that is pinned, whichever Python it runs in: what lies in a wheel for one version of CPython may have nothing to do

@@ -85,6 +85,8 @@ pub enum Origin {
     PipSource,
     /// pip, as a wheel.
     PipWheel,
+    /// cargo, as a crate.
+    Crate,
 }
 
 /// One file with its hash.
@@ -160,6 +162,7 @@ fn pin(name: &str, table: &DeTable<'_>) -> Result<Pin> {
     let origin = match text(name, table, "origin")?.as_str() {
         "pip-source" => Origin::PipSource,
         "pip-wheel" => Origin::PipWheel,
+        "crate" => Origin::Crate,
         other => return Err(malformed(name, &format!("has the unknown origin \"{other}\""))),
     };
     let parts = list(name, table, "parts")?

@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use crate::error::{At, Error, Result};
 use crate::pins::Origin;
 
-/// Unpacks `parts` of the folder `root` in `archive` into `folder`.
+/// Unpacks `parts` of the folder `root` in `archive` ("": all of it) into `folder`.
 ///
 /// A part is a file, a folder, `NAME/*` (the files of a folder, without its folders) or `PREFIX*`.
 ///
@@ -16,7 +16,7 @@ use crate::pins::Origin;
 pub(crate) fn unpack(archive: &Path, origin: Origin, root: &str, parts: &[String], folder: &Path) -> Result<()> {
     let mut missing: Vec<&String> = parts.iter().collect();
     let mut take = |name: &str, contents: &mut dyn Read, executable: bool| -> Result<()> {
-        let Some(inside) = name.strip_prefix(root).and_then(|name| name.strip_prefix('/')) else { return Ok(()) };
+        let Some(inside) = inside_of(root, name) else { return Ok(()) };
         if !parts.iter().any(|part| covers(part, inside)) {
             return Ok(());
         }
@@ -24,7 +24,7 @@ pub(crate) fn unpack(archive: &Path, origin: Origin, root: &str, parts: &[String
         write(&folder.join(safe(inside)?), contents, executable)
     };
     match origin {
-        Origin::PipSource => {
+        Origin::PipSource | Origin::Crate => {
             let file = File::open(archive).at("read", archive)?;
             let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(io::BufReader::new(file)));
             for entry in tar.entries().at("read", archive)? {
@@ -53,6 +53,11 @@ pub(crate) fn unpack(archive: &Path, origin: Origin, root: &str, parts: &[String
         None => Ok(()),
         Some(part) => Err(Error::new(format!("{} has no {root}/{part}", archive.display()))),
     }
+}
+
+/// The name of a file as seen from the folder `root`, if it is in there.
+fn inside_of<'a>(root: &str, name: &'a str) -> Option<&'a str> {
+    if root.is_empty() { Some(name) } else { name.strip_prefix(root)?.strip_prefix('/') }
 }
 
 fn covers(part: &str, name: &str) -> bool {
@@ -108,6 +113,14 @@ mod tests {
         ] {
             assert_eq!(covers(part, name), want, "{part} {name}");
         }
+    }
+
+    #[test]
+    fn a_file_is_seen_from_the_root_of_its_pin() {
+        assert_eq!(inside_of("a/b", "a/b/c/d"), Some("c/d"));
+        assert_eq!(inside_of("a/b", "a/bc/d"), None);
+        assert_eq!(inside_of("a/b", "x/a/b/c"), None);
+        assert_eq!(inside_of("", "a/b"), Some("a/b"));
     }
 
     #[test]

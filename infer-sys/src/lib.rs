@@ -19,19 +19,22 @@
 //! | `llama-link` | no | llama.cpp built and linked: `llama::Api::linked` |
 //! | `llama-load` | no | llama.cpp from a shared library: `llama::Api::load` |
 //! | `onnxruntime` | no | the [`onnxruntime`] module: ONNX Runtime's bindings, kept by the authors of `ort`, and the library from a file: `onnxruntime::Api::load` |
+//! | `mlx` | no | the [`mlx`] module: bindings of the door to MLX, and the library from a file: `mlx::Api::load` |
 //!
 //! Features only add. With several of them on, a constructor chooses.
 
-#[cfg(any(feature = "llama", feature = "onnxruntime"))]
+#[cfg(any(feature = "llama", feature = "mlx", feature = "onnxruntime"))]
 mod error;
-#[cfg(any(feature = "llama-load", feature = "onnxruntime"))]
+#[cfg(any(feature = "llama-load", feature = "mlx", feature = "onnxruntime"))]
 mod library;
 #[cfg(feature = "llama")]
 pub mod llama;
+#[cfg(feature = "mlx")]
+pub mod mlx;
 #[cfg(feature = "onnxruntime")]
 pub mod onnxruntime;
 
-#[cfg(any(feature = "llama", feature = "onnxruntime"))]
+#[cfg(any(feature = "llama", feature = "mlx", feature = "onnxruntime"))]
 pub use error::{LoadError, Looked, Refusal};
-#[cfg(any(feature = "llama-load", feature = "onnxruntime"))]
+#[cfg(any(feature = "llama-load", feature = "mlx", feature = "onnxruntime"))]
 pub use library::{CACHE_VARIABLE, Installed, LoadOptions};

@@ -36,7 +36,7 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
 #[cfg(feature = "reading")]
 mod reading {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use bindgen::{Builder, EnumVariation, Formatter, RustEdition, RustTarget};
     use build_support::choose::{Target, Variant, Wanted};
@@ -46,47 +46,80 @@ mod reading {
     use crate::Result;
     use crate::workspace::root;
 
-    const HEADER: &str = "build-support/shim/llama_door.h";
-    const BINDINGS: &str = "infer-sys/src/llama/bindings.rs";
+    /// A door's header and what is made of it.
+    struct Door {
+        header: &'static str,
+        bindings: &'static str,
+        /// What of the header and of those it includes is bound.
+        choose: fn(Builder) -> Builder,
+        /// Types that are handles here, whatever upstream's headers say of their insides.
+        opaque: &'static [&'static str],
+    }
 
-    /// Types of llama.cpp that are handles here, whatever its headers say of their insides.
-    const OPAQUE: &[&str] = &["ggml_tensor", "llama_sampler"];
+    const DOORS: &[Door] = &[
+        Door {
+            header: "build-support/shim/llama_door.h",
+            bindings: "infer-sys/src/llama/bindings.rs",
+            choose: |builder| {
+                builder
+                    .allowlist_item("infer_llama_.*")
+                    .allowlist_item("INFER_LLAMA_.*")
+                    .allowlist_type("llama_(vocab_type|token_attr|rope_type)")
+                    .allowlist_type("ggml_backend_dev_type")
+                    .allowlist_var("LLAMA_STATE_SEQ_FLAGS_.*")
+                    .blocklist_item("INFER_LLAMA_(DOOR_H|EXPORT)")
+            },
+            opaque: &["ggml_tensor", "llama_sampler"],
+        },
+        Door {
+            header: "build-support/shim/mlx_door.h",
+            bindings: "infer-sys/src/mlx/bindings.rs",
+            choose: |builder| {
+                builder
+                    .allowlist_item("infer_mlx_.*")
+                    .allowlist_item("INFER_MLX_.*")
+                    .blocklist_item("INFER_MLX_(DOOR_H|EXPORT)")
+            },
+            opaque: &[],
+        },
+    ];
 
     pub(super) fn run(check: bool) -> Result {
-        let made = make()?;
-        let path = root().join(BINDINGS);
-        let committed = fs::read_to_string(&path).unwrap_or_default();
-        if made == committed {
-            eprintln!("{BINDINGS} is what {HEADER} makes");
-        } else if check {
-            let difference = diffy::create_patch(&committed, &made);
-            return Err(
-                format!("{BINDINGS} is not what {HEADER} makes; run cargo xtask bindings:\n{difference}").into()
-            );
-        } else {
-            fs::write(&path, made)?;
-            eprintln!("{BINDINGS} is made anew");
+        let include = includes()?;
+        for door in DOORS {
+            let Door { header, bindings, .. } = door;
+            let made = make(door, &include)?;
+            let path = root().join(bindings);
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            if made == committed {
+                eprintln!("{bindings} is what {header} makes");
+            } else if check {
+                let difference = diffy::create_patch(&committed, &made);
+                return Err(
+                    format!("{bindings} is not what {header} makes; run cargo xtask bindings:\n{difference}").into()
+                );
+            } else {
+                fs::write(&path, made)?;
+                eprintln!("{bindings} is made anew");
+            }
         }
         Ok(())
     }
 
-    fn make() -> Result<String> {
+    /// The folders of the headers that the doors' include.
+    fn includes() -> Result<Vec<PathBuf>> {
         let wanted = Wanted { link: true, variant: Variant::Cpu };
         let llama = Llama::look(&Env::from_process(), wanted, Target::host(), None)?;
         let tree = llama.tree().ok_or("llama.cpp's source is not where it was put")?;
-        let include = |folder: &Path| format!("-I{}", folder.display());
-        let mut builder = Builder::default()
-            .header(root().join(HEADER).display().to_string())
-            .clang_args([tree.join("include"), tree.join("ggml/include")].iter().map(|folder| include(folder)))
-            // libclang's package lacks the compiler's own headers.
-            .clang_arg(include(&llama.toolchain()?.headers()?))
-            .allowlist_item("infer_llama_.*")
-            .allowlist_item("INFER_LLAMA_.*")
-            .allowlist_type("llama_(vocab_type|token_attr|rope_type)")
-            .allowlist_type("ggml_backend_dev_type")
-            .allowlist_var("LLAMA_STATE_SEQ_FLAGS_.*")
-            .blocklist_type(OPAQUE.join("|"))
-            .blocklist_item("INFER_LLAMA_(DOOR_H|EXPORT)")
+        // libclang's package lacks the compiler's own headers.
+        Ok(vec![tree.join("include"), tree.join("ggml/include"), llama.toolchain()?.headers()?])
+    }
+
+    fn make(door: &Door, include: &[PathBuf]) -> Result<String> {
+        let flag = |folder: &Path| format!("-I{}", folder.display());
+        let mut builder = (door.choose)(Builder::default())
+            .header(root().join(door.header).display().to_string())
+            .clang_args(include.iter().map(|folder| flag(folder)))
             .default_enum_style(EnumVariation::Consts)
             .prepend_enum_name(false)
             .layout_tests(false)
@@ -99,9 +132,10 @@ mod reading {
             .formatter(Formatter::Rustfmt)
             .rustfmt_configuration_file(Some(root().join("rustfmt.toml")))
             .disable_header_comment()
-            .raw_line(format!("// Made from {HEADER} by `cargo xtask bindings`. Not edited by hand."));
-        for name in OPAQUE {
+            .raw_line(format!("// Made from {} by `cargo xtask bindings`. Not edited by hand.", door.header));
+        for name in door.opaque {
             builder = builder
+                .blocklist_type(name)
                 .raw_line("#[repr(C)]")
                 .raw_line("#[derive(Debug)]")
                 .raw_line(format!("pub struct {name} {{\n    _unused: [u8; 0],\n}}"));

@@ -1,0 +1,390 @@
+// Whose is what: every thread that enters has a Home, and every handle knows the one it was made in.
+//
+// MLX keeps the streams of each thread apart (since 0.31.2), its arrays are changed by whoever computes them, and none of it is locked. So a
+// handle is used by its own thread alone, which is checked at every entry; what is freed elsewhere waits for its home.
+//
+// Streams are MLX's "thread-unsafe" ones, handed to one thread at a time: a stream of MLX has a thread of the system behind it that is never
+// ended, so that every thread that comes and goes would leave one behind. MLX looks them up in a map without a lock while it computes,
+// hence `Computing`: a stream is only added while nobody computes.
+#ifndef INFER_MLX_DOOR_THREADS_H
+#define INFER_MLX_DOOR_THREADS_H
+
+#include "mlx_door.h"
+
+#include "mlx/array.h"
+#include "mlx/stream.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace infer_mlx {
+
+class Home;
+
+} // namespace infer_mlx
+
+struct infer_mlx_array {
+    mlx::core::array  value;
+    infer_mlx::Home * home;
+    uint64_t          epoch;    // of the home, when it was made
+    mutable bool      failed;   // its computation was tried and went wrong
+};
+
+struct infer_mlx_stream {
+    mlx::core::Stream value;
+    infer_mlx::Home * home;
+    uint64_t          epoch;
+};
+
+namespace infer_mlx {
+
+// None of these has a destructor, so they can be used until the very end.
+inline std::atomic<uint64_t> live_arrays { 0 };
+inline std::atomic<uint64_t> live_streams { 0 };
+inline std::atomic<uint64_t> live_buffers { 0 };
+inline std::atomic<uint64_t> evals { 0 };
+
+// Made once and never destroyed: threads may enter while the static objects are.
+struct Process {
+    std::mutex           guard;     // of everything here but `computing`
+    Home *               homes = nullptr;
+    std::mutex           gate;      // fairness: who waits to add a stream comes before the next that computes
+    std::shared_mutex    computing;
+    std::map<std::pair<int, int>, std::vector<mlx::core::Stream>> idle; // by device
+    std::vector<mlx::core::Stream> streams; // all there are
+    std::atomic<bool>              closed { false };
+};
+
+inline Process & process() {
+    static Process * const made = new Process;
+    return *made;
+}
+
+// What one thread has here. Lives as long as the thread or the last of its handles.
+class Home {
+public:
+    Home() {
+        Process & p = process();
+        const std::lock_guard<std::mutex> held(p.guard);
+        next_ = p.homes;
+        if (next_ != nullptr) {
+            next_->previous_ = this;
+        }
+        p.homes = this;
+    }
+
+    Home(const Home &)             = delete;
+    Home & operator=(const Home &) = delete;
+
+    // For a handle, and for the thread itself.
+    void share() { references_.fetch_add(1, std::memory_order_relaxed); }
+    void let_go() {
+        if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete this;
+        }
+    }
+
+    uint64_t epoch() const { return epoch_; }
+
+    // These two are called by the home's own thread, the next two by any: `own` says which.
+    infer_mlx_array *  array_new(mlx::core::array value);
+    infer_mlx_stream * stream_new(mlx::core::Device device);
+    void               array_free(infer_mlx_array * array, bool own);
+    void               stream_free(infer_mlx_stream * stream, bool own);
+    // Frees what other threads gave back.
+    void               sweep();
+    // The thread is about to be gone.
+    void               end();
+
+    // How deep in entries the thread is: a deleter may call the door again.
+    std::atomic<int> inside { 0 };
+    Home *           next() const { return next_; }
+
+private:
+    ~Home() {
+        Process & p = process();
+        const std::lock_guard<std::mutex> held(p.guard);
+        (previous_ != nullptr ? previous_->next_ : p.homes) = next_;
+        if (next_ != nullptr) {
+            next_->previous_ = previous_;
+        }
+    }
+
+    void give_streams_back();
+    void destroy(infer_mlx_array * array);
+
+    std::atomic<uint64_t>          references_ { 1 };
+    uint64_t                       epoch_   = 0;
+    size_t                         handles_ = 0; // of streams, of this epoch
+    std::vector<mlx::core::Stream> streams_;
+    std::recursive_mutex           guard_;       // of what follows; a deleter may call the door again
+    std::vector<infer_mlx_array *> left_;        // freed by other threads
+    std::atomic<bool>              has_left_ { false };
+    bool                           ended_ = false;
+    Home *                         next_     = nullptr;
+    Home *                         previous_ = nullptr;
+};
+
+// Nobody computes while this is held, nobody starts to; and the other way round.
+class Computing {
+public:
+    Computing() {
+        if (depth_++ > 0) {
+            return;
+        }
+        Process & p = process();
+        const std::lock_guard<std::mutex> turn(p.gate);
+        p.computing.lock_shared();
+    }
+
+    ~Computing() {
+        if (--depth_ == 0) {
+            process().computing.unlock_shared();
+        }
+    }
+
+    Computing(const Computing &)             = delete;
+    Computing & operator=(const Computing &) = delete;
+
+    static bool now() { return depth_ > 0; }
+
+private:
+    static thread_local int depth_;
+};
+inline thread_local int Computing::depth_ = 0;
+
+inline infer_mlx_array * Home::array_new(mlx::core::array value) {
+    auto * made = new infer_mlx_array { std::move(value), this, epoch_, false };
+    share();
+    live_arrays.fetch_add(1, std::memory_order_relaxed);
+    return made;
+}
+
+inline void Home::destroy(infer_mlx_array * array) {
+    delete array;
+    live_arrays.fetch_sub(1, std::memory_order_relaxed);
+    let_go();
+}
+
+inline void Home::array_free(infer_mlx_array * array, bool own) {
+    if (own) {
+        return destroy(array);
+    }
+    share();
+    {
+        const std::lock_guard<std::recursive_mutex> held(guard_);
+        if (ended_) {
+            destroy(array);
+        } else {
+            left_.push_back(array);
+            has_left_.store(true, std::memory_order_release);
+        }
+    }
+    let_go();
+}
+
+inline void Home::sweep() {
+    if (!has_left_.load(std::memory_order_acquire)) {
+        return;
+    }
+    std::vector<infer_mlx_array *> left;
+    {
+        const std::lock_guard<std::recursive_mutex> held(guard_);
+        left.swap(left_);
+        has_left_.store(false, std::memory_order_release);
+    }
+    for (infer_mlx_array * array : left) {
+        destroy(array);
+    }
+}
+
+inline infer_mlx_stream * Home::stream_new(mlx::core::Device device) {
+    Process & p = process();
+    std::unique_lock<std::mutex> held(p.guard);
+    auto & idle = p.idle[{ static_cast<int>(device.type), device.index }];
+    if (idle.empty()) {
+        held.unlock();
+        std::unique_lock<std::shared_mutex> alone;
+        {
+            const std::lock_guard<std::mutex> turn(p.gate);
+            alone = std::unique_lock<std::shared_mutex>(p.computing);
+        }
+        const mlx::core::Stream made = mlx::core::new_thread_unsafe_stream(device);
+        held.lock();
+        p.streams.push_back(made);
+        idle.push_back(made);
+    }
+    streams_.reserve(streams_.size() + 1);
+    const mlx::core::Stream value = idle.back();
+    auto * made = new infer_mlx_stream { value, this, epoch_ };
+    idle.pop_back();
+    streams_.push_back(value);
+    held.unlock();
+
+    ++handles_;
+    share();
+    live_streams.fetch_add(1, std::memory_order_relaxed);
+    // What MLX asks for when it has nothing better to go by, and would make another one for.
+    mlx::core::set_default_stream(value);
+    return made;
+}
+
+inline void Home::stream_free(infer_mlx_stream * stream, bool own) {
+    // Freed elsewhere, the stream itself stays with its thread until that ends or frees its last: MLX may be working on it.
+    if (own && stream->epoch == epoch_ && --handles_ == 0) {
+        give_streams_back();
+    }
+    delete stream;
+    live_streams.fetch_sub(1, std::memory_order_relaxed);
+    let_go();
+}
+
+inline void Home::give_streams_back() {
+    Process & p = process();
+    for (const mlx::core::Stream & stream : streams_) {
+        try {
+            mlx::core::synchronize(stream);
+        } catch (...) {
+            // An error of what was computed last, which nobody waited for.
+        }
+        const std::lock_guard<std::mutex> held(p.guard);
+        p.idle[{ static_cast<int>(stream.device.type), stream.device.index }].push_back(stream);
+    }
+    streams_.clear();
+    handles_ = 0;
+    ++epoch_;
+}
+
+inline void Home::end() {
+    give_streams_back();
+    sweep();
+    const std::lock_guard<std::recursive_mutex> held(guard_);
+    ended_ = true;
+}
+
+// Trivial, so that they can be read while the thread's other objects are destroyed.
+inline thread_local Home *   my_home = nullptr;
+inline thread_local bool     over    = false;
+inline thread_local bool     exiting = false;
+inline thread_local uint64_t visits  = 0;
+
+// Longer than it takes a pass to come to its end; not for ever, since a thread inside may wait for the one that called exit().
+constexpr std::chrono::seconds PATIENCE { 5 };
+
+inline void close_door() {
+    Process & p = process();
+    exiting = true;
+    p.closed.store(true);
+    const auto end  = std::chrono::steady_clock::now() + PATIENCE;
+    const auto busy = [&] {
+        const std::lock_guard<std::mutex> held(p.guard);
+        for (Home * home = p.homes; home != nullptr; home = home->next()) {
+            // A deleter may have called exit(): its own thread does not come out any more.
+            if (home != my_home && home->inside.load() > 0) {
+                return true;
+            }
+        }
+        return false;
+    };
+    while (busy()) {
+        if (std::chrono::steady_clock::now() > end) {
+            return;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    // What was begun by `async_eval` goes on in MLX's own threads.
+    for (const mlx::core::Stream & stream : p.streams) {
+        try {
+            mlx::core::synchronize(stream);
+        } catch (...) {
+            // Nobody is left to be told.
+        }
+    }
+}
+
+struct EndOfThread {
+    bool armed = false;
+    ~EndOfThread();
+};
+inline thread_local EndOfThread end_of_thread;
+
+// A thread that is in an entry.
+class Visit {
+public:
+    Visit() {
+        if (over) {
+            return;
+        }
+        if (my_home == nullptr) {
+            end_of_thread.armed = true;
+            my_home = new Home;
+        }
+        const int depth = my_home->inside.load(std::memory_order_relaxed);
+        my_home->inside.store(depth + 1);
+        if (depth > 0 || !process().closed.load()) {
+            inside_ = true;
+            return;
+        }
+        my_home->inside.store(0);
+        if (exiting) {
+            // A destructor that runs in exit(): what it would use may be gone.
+            return;
+        }
+        for (;;) {
+            std::this_thread::sleep_for(std::chrono::hours(1));
+        }
+    }
+
+    ~Visit() {
+        if (!inside_) {
+            return;
+        }
+        const int depth = my_home->inside.load(std::memory_order_relaxed);
+        // What exit() calls, it calls in the reverse order of registration, destructors of static objects included. Some of these are made
+        // when they are first used, so the door is put before them again: after the 1st visit, the 2nd, the 4th, ...
+        visits += depth == 1 ? 1 : 0;
+        if (depth == 1 && (visits & (visits - 1)) == 0) {
+            std::atexit(close_door);
+        }
+        my_home->inside.store(depth - 1, std::memory_order_release);
+    }
+
+    Visit(const Visit &)             = delete;
+    Visit & operator=(const Visit &) = delete;
+
+    // Not so when the thread, or the process, is ending.
+    bool   inside() const { return inside_; }
+    Home & home() const { return *my_home; }
+
+private:
+    bool inside_ = false;
+};
+
+inline EndOfThread::~EndOfThread() {
+    if (my_home == nullptr) {
+        return;
+    }
+    {
+        const Visit visit;
+        if (!visit.inside()) {
+            return;
+        }
+        my_home->end();
+    }
+    over = true;
+    Home * const home = my_home;
+    my_home = nullptr;
+    home->let_go();
+}
+
+} // namespace infer_mlx
+
+#endif // INFER_MLX_DOOR_THREADS_H
