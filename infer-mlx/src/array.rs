@@ -11,12 +11,12 @@ pub use network::{Mask, RopeOffset};
 
 use crate::{
     DType, Element, Owned, Scope,
-    error::{error, invalid_input},
+    error::error,
     operand::{Inner, Operand, Value},
     poison::Poison,
     raw,
 };
-use infer_core::{ErrorKind, Result};
+use infer_core::Result;
 use std::{fmt, panic::Location, rc::Rc};
 
 /// A value that is computed when it is wanted, alive as long as its scope. `Copy`: freeing is the scope's.
@@ -73,9 +73,16 @@ impl<'s> Array<'s> {
         self.info().map_or(DType::F32, |info| info.dtype)
     }
 
+    /// Whether it has been computed, or has begun to be ([`Scope::async_eval`]).
+    #[must_use]
+    pub fn is_evaluated(self) -> bool {
+        self.info().is_some_and(|info| info.evaluated)
+    }
+
     /// The same value with an owner of its own, which outlives the scope.
     ///
     /// Of an array that is not evaluated yet it is the whole graph that is kept, with all that goes into it: evaluate first.
+    #[track_caller]
     #[must_use]
     pub fn own(self) -> Owned {
         match self.inner() {
@@ -103,7 +110,7 @@ impl<'s> Array<'s> {
     /// [`contiguous`](Self::contiguous) before it is evaluated).
     pub fn data<T: Element>(self) -> Result<&'s [T]> {
         match self.node {
-            Node::Live(node) => read(self.scope.runtime(), node),
+            Node::Live(node) => self.scope.runtime().data(node).map_err(|failure| failed("read the elements", failure)),
             Node::Poisoned(number) => Err(self.scope.poison(number).error()),
         }
     }
@@ -111,11 +118,11 @@ impl<'s> Array<'s> {
     /// The one element.
     ///
     /// # Errors
-    /// As [`data`](Self::data); or it has not exactly one element.
+    /// As [`data`](Self::data), however it lies in memory; or it has not exactly one element.
     pub fn item<T: Element>(self) -> Result<T> {
-        match self.data()? {
-            &[one] => Ok(one),
-            all => Err(invalid_input(format!("an array of {} elements has no single one", all.len()))),
+        match self.node {
+            Node::Live(node) => self.scope.runtime().item(node).map_err(|failure| failed("read the element", failure)),
+            Node::Poisoned(number) => Err(self.scope.poison(number).error()),
         }
     }
 
@@ -128,7 +135,7 @@ impl<'s> Array<'s> {
 
     fn info(self) -> Option<raw::Info<'s>> {
         match self.node {
-            Node::Live(node) => Some(self.scope.runtime().info(node)),
+            Node::Live(node) => self.scope.runtime().info(node).ok(),
             Node::Poisoned(_) => None,
         }
     }
@@ -176,28 +183,6 @@ impl<'s> Array<'s> {
         home.take_in(op, &nodes, make(home.runtime(), nodes))
     }
 
-    /// An operation on this array and as many others as there are.
-    #[track_caller]
-    fn combine_list(
-        self,
-        op: &'static str,
-        home: Option<&'s Scope<'s>>,
-        others: Vec<Inner<'_>>,
-        make: impl FnOnce(&raw::Runtime, raw::Node<'_>, &[raw::Node<'_>]) -> raw::Made,
-    ) -> Self {
-        let home = deeper(self.scope, home);
-        let Node::Live(first) = self.node else { return self.in_scope(home) };
-        let mut nodes = vec![first];
-        for other in others {
-            match other {
-                Inner::Live(other) => nodes.push(other),
-                Inner::Poisoned(poison) => return home.poison_with(poison),
-                Inner::Number(_) => return home.refuse(op, &nodes, "a number cannot stand here", Location::caller()),
-            }
-        }
-        home.take_in(op, &nodes, make(home.runtime(), first, &nodes[1..]))
-    }
-
     /// An error where its result would be.
     fn in_scope(self, home: &'s Scope<'s>) -> Self {
         match self.node {
@@ -223,23 +208,6 @@ fn deeper<'s>(one: &'s Scope<'s>, other: Option<&'s Scope<'s>>) -> &'s Scope<'s>
         Some(other) if other.depth() > one.depth() => other,
         _ => one,
     }
-}
-
-/// The elements of an array that has been evaluated.
-pub(crate) fn read<'s, T: Element>(runtime: &raw::Runtime, node: raw::Node<'s>) -> Result<&'s [T]> {
-    let info = runtime.info(node);
-    if info.dtype != T::DTYPE {
-        return Err(invalid_input(format!("the array has {} elements, not {}", info.dtype, T::DTYPE)));
-    }
-    if !info.evaluated {
-        let message = "the array is not evaluated: `Scope::eval` computes it";
-        return Err(invalid_input(message));
-    }
-    if !info.row_contiguous {
-        let message = "the array does not lie in memory row by row: make it `contiguous()` before it is evaluated";
-        return Err(invalid_input(message));
-    }
-    runtime.data(node).map_err(|failure| error(failure.kind, failure.message).with_code(failure.code))
 }
 
 impl fmt::Debug for Array<'_> {
@@ -283,8 +251,7 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// What the caller must not do.
+/// The error of a call that is told at once.
 pub(crate) fn failed(what: &str, failure: raw::Failure) -> infer_core::Error {
-    let kind: ErrorKind = failure.kind;
-    error(kind, format!("could not {what}: {}", failure.message)).with_code(failure.code)
+    error(failure.kind, format!("could not {what}: {}", failure.message)).with_code(failure.code)
 }

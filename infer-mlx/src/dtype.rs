@@ -1,4 +1,4 @@
-//! What an array's elements are, in MLX and in Rust.
+//! What an array's elements are.
 
 use std::fmt;
 
@@ -80,28 +80,4 @@ impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-/// A type of Rust that is the same bytes as one of MLX's: numbers, [`half::f16`] and [`half::bf16`], `bool`.
-pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// What it is in an array.
-    const DTYPE: DType;
-}
-
-macro_rules! elements {
-    ($($rust:ty => $mlx:ident),* $(,)?) => {$(
-        impl sealed::Sealed for $rust {}
-        impl Element for $rust {
-            const DTYPE: DType = DType::$mlx;
-        }
-    )*};
-}
-
-elements! {
-    bool => Bool, u8 => U8, u16 => U16, u32 => U32, u64 => U64, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
-    half::f16 => F16, f32 => F32, f64 => F64, half::bf16 => Bf16,
 }

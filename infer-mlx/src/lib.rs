@@ -8,14 +8,14 @@ mod mlx;
 mod operand;
 mod owned;
 mod poison;
-#[allow(dead_code, reason = "no value of its types can be made until the door to MLX stands")]
 #[allow(unsafe_code, reason = "owners of MLX's objects; each block says why it holds")]
 mod raw;
 mod scope;
 
 pub use array::{Array, Mask, RopeOffset};
-pub use dtype::{DType, Element};
-pub use mlx::{Available, Live, LoadOptions, MemoryUse, Mlx};
+pub use dtype::DType;
+pub use mlx::{Available, Device, Live, LoadOptions, MemoryUse, Mlx};
 pub use operand::Operand;
 pub use owned::Owned;
+pub use raw::Element;
 pub use scope::Scope;

@@ -4,13 +4,9 @@ mod options;
 
 pub use options::LoadOptions;
 
-use crate::{
-    Owned, Scope,
-    error::{BACKEND, error},
-    raw,
-};
-use infer_core::{ErrorKind, Result};
-use std::{fmt, path::PathBuf, rc::Rc};
+use crate::{Owned, Scope, array::failed, error::BACKEND, raw, scope::evaluate};
+use infer_core::Result;
+use std::{fmt, rc::Rc};
 
 /// MLX on this thread, with a stream that computes for it. As cheap to clone as a reference; the library itself is never unloaded.
 #[derive(Clone)]
@@ -18,16 +14,28 @@ pub struct Mlx {
     runtime: Rc<raw::Runtime>,
 }
 
-/// A library that could be loaded.
+/// A library that can be loaded, and what it computes on.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Available {
-    /// The file.
-    pub path: PathBuf,
     /// What the library calls its version: "0.32.2".
-    pub version: String,
-    /// What it was built for: "cpu", "metal", ….
-    pub variant: String,
+    pub version: &'static str,
+    /// What it was built for: "cpu", "metal", "cuda".
+    pub variant: &'static str,
+    /// The devices that it finds here, those that it would use first.
+    pub devices: Vec<Device>,
+}
+
+/// What arrays are computed on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Device {
+    /// What the system calls it; empty where MLX does not know.
+    pub name: String,
+    /// Whether it is a GPU.
+    pub gpu: bool,
+    /// Bytes of memory it has; 0 where MLX does not know.
+    pub memory: u64,
 }
 
 /// Objects that are there, by kind.
@@ -55,13 +63,44 @@ pub struct MemoryUse {
 }
 
 impl Mlx {
-    /// The shared library, found as the options say, or the one that this process has loaded already; and a stream of this thread.
+    /// The shared library, found as the options say, or the one that this process has loaded already; with a stream of this thread.
+    ///
+    /// All that is loaded on a thread is the same: one stream, one count of everything. A process uses one library.
     ///
     /// # Errors
-    /// [`Library`](ErrorKind::Library) when there is none, or none that serves.
+    /// [`Library`](infer_core::ErrorKind::Library) when there is none, or none that serves: with every place that was looked in, what was found there and
+    /// what was wanted; or when this process has loaded another one than these options name.
     pub fn load(options: &LoadOptions) -> Result<Self> {
-        let _ = (options.as_sys(), options.names_one());
-        Err(error(ErrorKind::Library, "this build has no door to MLX"))
+        let library = raw::open(options.as_sys(), options.names_one())?;
+        Ok(Self { runtime: raw::of_this_thread(library)? })
+    }
+
+    /// What [`load`](Self::load) would find. The library is opened, but nothing is started: no stream, no device, no memory.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn available(options: &LoadOptions) -> Result<Available> {
+        let library = raw::open(options.as_sys(), options.names_one())?;
+        let devices = raw::devices(library).map_err(|failure| failed("list the devices", failure))?;
+        let devices = devices.into_iter().map(|one| Device { name: one.name, gpu: one.gpu, memory: one.memory_total });
+        Ok(Available { version: library.version(), variant: library.variant(), devices: devices.collect() })
+    }
+
+    /// What the library calls its version: "0.32.2".
+    #[must_use]
+    pub fn version(&self) -> &'static str {
+        self.runtime.api().version()
+    }
+
+    /// What the library was built for: "cpu", "metal", "cuda".
+    #[must_use]
+    pub fn variant(&self) -> &'static str {
+        self.runtime.api().variant()
+    }
+
+    /// Whether a write into a KV cache copies nothing.
+    pub(crate) fn writes_in_place(&self) -> bool {
+        self.runtime.on_cpu()
     }
 
     /// A new scope, around which is nothing.
@@ -75,13 +114,81 @@ impl Mlx {
     /// # Errors
     /// As [`Scope::eval`].
     pub fn eval<'a>(&self, arrays: impl IntoIterator<Item = &'a Owned>) -> Result<()> {
-        let scope = self.scope();
-        scope.eval(arrays.into_iter().map(|owned| scope.enter(owned)))
+        evaluate(&self.runtime, arrays.into_iter().map(Owned::inner), true)
+    }
+
+    /// The objects of this thread that are there, by kind.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        let (arrays, owned) = self.runtime.live();
+        Live { arrays, owned }
+    }
+
+    /// How often arrays were evaluated on this thread, since it has the library.
+    #[must_use]
+    pub fn evals(&self) -> u64 {
+        self.runtime.evals()
+    }
+
+    /// How often the library was called on this thread, since it has the library.
+    #[must_use]
+    pub fn crossings(&self) -> u64 {
+        self.runtime.crossings()
+    }
+
+    /// What MLX says of its memory.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn memory(&self) -> Result<MemoryUse> {
+        let memory = self.runtime.memory().map_err(|failure| failed("ask for the memory", failure))?;
+        Ok(MemoryUse { active: memory.active, peak: memory.peak, cache: memory.cache, limit: memory.limit })
+    }
+
+    /// Begins to look for the peak anew.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn reset_peak(&self) -> Result<()> {
+        self.runtime.reset_peak().map_err(|failure| failed("reset the peak", failure))
+    }
+
+    /// Gives memory that was freed, and kept for the next array, back to the system.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn clear_cache(&self) -> Result<()> {
+        self.runtime.clear_cache().map_err(|failure| failed("clear the cache", failure))
+    }
+
+    /// How many bytes of freed memory are kept for the next arrays, in the whole process. Returns what it was before.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn set_cache_limit(&self, bytes: u64) -> Result<u64> {
+        self.runtime.set_cache_limit(bytes).map_err(|failure| failed("set the cache limit", failure))
+    }
+
+    /// How many bytes arrays may come to, in the whole process: MLX waits for memory to be freed before it goes on. Returns what it was before.
+    ///
+    /// # Errors
+    /// What MLX says.
+    pub fn set_memory_limit(&self, bytes: u64) -> Result<u64> {
+        self.runtime.set_memory_limit(bytes).map_err(|failure| failed("set the memory limit", failure))
+    }
+
+    /// How many bytes the system may not page out. Nothing else here touches that limit: it is the whole machine's, and asked for by whoever
+    /// owns the machine. Returns what it was before.
+    ///
+    /// # Errors
+    /// What MLX says; [`Unsupported`](infer_core::ErrorKind::Unsupported) where the library or the machine has no such limit.
+    pub fn set_wired_limit(&self, bytes: u64) -> Result<u64> {
+        self.runtime.set_wired_limit(bytes).map_err(|failure| failed("set the wired limit", failure))
     }
 }
 
 impl fmt::Debug for Mlx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mlx").field("backend", &BACKEND).finish_non_exhaustive()
+        f.debug_struct("Mlx").field("backend", &BACKEND).field("version", &self.version()).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Arrays that outlive scopes.
 
-use crate::{DType, Element, array, error::invalid_input, operand::Inner, poison::Poison, raw};
+use crate::{DType, Element, array::failed, operand::Inner, poison::Poison, raw};
 use infer_core::Result;
 use std::{fmt, rc::Rc};
 
@@ -16,6 +16,7 @@ enum State {
 }
 
 impl Owned {
+    #[track_caller]
     pub(crate) fn share(node: raw::Node<'_>, runtime: &Rc<raw::Runtime>) -> Self {
         match runtime.share(node) {
             Ok(fresh) => Self(Rc::new(State::Live(raw::Held::new(fresh, runtime)))),
@@ -34,6 +35,20 @@ impl Owned {
         match &*self.0 {
             State::Live(held) => Inner::Live(held.node()),
             State::Poisoned(poison) => Inner::Poisoned(Rc::clone(poison)),
+        }
+    }
+
+    /// Computes it if it is not computed yet; and lets go of what it was made of.
+    ///
+    /// As long as an array is not computed, its graph keeps every array that goes into it: weights that were dropped keep their memory for
+    /// its sake. Afterwards it has no more than its own memory. (Parts of an array share its memory: `contiguous` makes a copy of one.)
+    ///
+    /// # Errors
+    /// It is an error; or the computation failed.
+    pub fn detach(&self) -> Result<()> {
+        match &*self.0 {
+            State::Live(held) => held.eval().map_err(|failure| failed("evaluate", failure)),
+            State::Poisoned(poison) => Err(poison.error()),
         }
     }
 
@@ -72,7 +87,9 @@ impl Owned {
     /// As [`Array::data`](crate::Array::data).
     pub fn data<T: Element>(&self) -> Result<&[T]> {
         match &*self.0 {
-            State::Live(held) => array::read(held.runtime(), held.node()),
+            State::Live(held) => {
+                held.runtime().data(held.node()).map_err(|failure| failed("read the elements", failure))
+            }
             State::Poisoned(poison) => Err(poison.error()),
         }
     }
@@ -82,15 +99,17 @@ impl Owned {
     /// # Errors
     /// As [`data`](Self::data); or it has not exactly one element.
     pub fn item<T: Element>(&self) -> Result<T> {
-        match self.data()? {
-            &[one] => Ok(one),
-            all => Err(invalid_input(format!("an array of {} elements has no single one", all.len()))),
+        match &*self.0 {
+            State::Live(held) => {
+                held.runtime().item(held.node()).map_err(|failure| failed("read the element", failure))
+            }
+            State::Poisoned(poison) => Err(poison.error()),
         }
     }
 
     fn info(&self) -> Option<raw::Info<'_>> {
         match &*self.0 {
-            State::Live(held) => Some(held.runtime().info(held.node())),
+            State::Live(held) => held.runtime().info(held.node()).ok(),
             State::Poisoned(_) => None,
         }
     }

@@ -50,9 +50,11 @@ impl Poison {
 fn said(runtime: &raw::Runtime, op: &str, operands: &[raw::Node<'_>], place: &Location<'_>) -> String {
     let mut text = op.to_owned();
     for (index, &operand) in operands.iter().enumerate() {
-        let info = runtime.info(operand);
         let before = if index == 0 { " of" } else { " and" };
-        let _ = write!(text, "{before} {}{:?}", info.dtype, info.shape);
+        let _ = match runtime.info(operand) {
+            Ok(info) => write!(text, "{before} {}{:?}", info.dtype, info.shape),
+            Err(_) => write!(text, "{before} an array that cannot be looked at"),
+        };
     }
     let _ = write!(text, " at {place}");
     text

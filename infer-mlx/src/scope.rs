@@ -63,7 +63,7 @@ impl<'p> Scope<'p> {
     /// # Errors
     /// One of them is an error: the first such is returned, and nothing is computed. Or the computation failed.
     pub fn eval<'a>(&self, arrays: impl IntoIterator<Item = Array<'a>>) -> Result<()> {
-        self.evaluate(arrays, true)
+        evaluate(self.runtime(), arrays.into_iter().map(|array| array.inner()), true)
     }
 
     /// Starts computing the arrays, and returns. Who reads their data waits for it.
@@ -71,20 +71,7 @@ impl<'p> Scope<'p> {
     /// # Errors
     /// As [`eval`](Self::eval); what goes wrong later is told to who reads.
     pub fn async_eval<'a>(&self, arrays: impl IntoIterator<Item = Array<'a>>) -> Result<()> {
-        self.evaluate(arrays, false)
-    }
-
-    fn evaluate<'a>(&self, arrays: impl IntoIterator<Item = Array<'a>>, wait: bool) -> Result<()> {
-        let arrays = arrays.into_iter();
-        let mut nodes = Vec::with_capacity(arrays.size_hint().0);
-        for array in arrays {
-            match array.inner() {
-                Inner::Live(node) => nodes.push(node),
-                Inner::Poisoned(poison) => return Err(poison.error()),
-                Inner::Number(_) => unreachable!("an array is no number"),
-            }
-        }
-        self.runtime().eval(nodes.into_iter(), wait).map_err(|failure| failed("evaluate", failure))
+        evaluate(self.runtime(), arrays.into_iter().map(|array| array.inner()), false)
     }
 
     /// An array of these elements, copied, row by row.
@@ -148,11 +135,16 @@ impl<'p> Scope<'p> {
         self.depth
     }
 
+    /// A new array, which is this scope's from now on.
+    pub(crate) fn put(&self, fresh: raw::Fresh) -> Array<'_> {
+        Array::live(self.arena.put(fresh), self)
+    }
+
     /// What an operation gave, as an array of this scope.
     #[track_caller]
     pub(crate) fn take_in(&self, op: &'static str, operands: &[raw::Node<'_>], made: raw::Made) -> Array<'_> {
         match made {
-            Ok(fresh) => Array::live(self.arena.put(fresh), self),
+            Ok(fresh) => self.put(fresh),
             Err(failure) => {
                 let poison = Poison::refused(self.runtime(), op, operands, failure, Location::caller());
                 self.poison_with(Rc::new(poison))
@@ -188,6 +180,19 @@ impl<'p> Scope<'p> {
     pub(crate) fn poison(&self, number: u32) -> Rc<Poison> {
         Rc::clone(&self.poisons.borrow()[number as usize])
     }
+}
+
+/// Computes arrays, or begins to, unless one is an error.
+pub(crate) fn evaluate<'a>(runtime: &raw::Runtime, arrays: impl Iterator<Item = Inner<'a>>, wait: bool) -> Result<()> {
+    let mut nodes = Vec::with_capacity(arrays.size_hint().0);
+    for array in arrays {
+        match array {
+            Inner::Live(node) => nodes.push(node),
+            Inner::Poisoned(poison) => return Err(poison.error()),
+            Inner::Number(_) => {}
+        }
+    }
+    runtime.eval(&nodes, wait).map_err(|failure| failed("evaluate", failure))
 }
 
 /// Sizes as MLX counts them.

@@ -109,7 +109,7 @@ impl<'s> Array<'s> {
         let home = super::deeper(super::deeper(self.scope, a.home()), b.home());
         // A number takes the type of the array beside it; two numbers are `F32`.
         let dtype = [a.value().0, b.value().0].iter().find_map(|side| match side {
-            Inner::Live(node) => Some(home.runtime().info(*node).dtype),
+            Inner::Live(node) => home.runtime().info(*node).ok().map(|info| info.dtype),
             _ => None,
         });
         let dtype = dtype.unwrap_or(DType::F32);

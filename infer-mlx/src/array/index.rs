@@ -3,6 +3,7 @@
 use crate::{
     Array,
     operand::{Inner, Operand},
+    raw,
 };
 use std::ops::{Bound, RangeBounds};
 
@@ -30,11 +31,47 @@ impl<'s> Array<'s> {
     #[must_use]
     pub fn slice_many(self, start: &[i32], stop: &[i32]) -> Self {
         let shape = self.shape();
-        let within = |((&start, &stop), &size)| 0 <= start && start <= stop && stop <= size;
-        if start.len() != shape.len() || stop.len() != shape.len() || !start.iter().zip(stop).zip(shape).all(within) {
+        if start.len() != shape.len() || stop.len() != shape.len() || !within(start, stop, shape) {
             return self.refuse("slice_many", &format!("{start:?} to {stop:?} is no part of it"));
         }
         self.apply("slice_many", |runtime, a| runtime.slice(a, start, stop))
+    }
+
+    /// Of the last two dimensions what is on and below the diagonal `k` (0 is the main one, larger ones are above it); zeros elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn tril(self, k: i32) -> Self {
+        self.apply("tril", |runtime, a| runtime.tril(a, k))
+    }
+
+    /// Of the last two dimensions what is on and above the diagonal `k`; zeros elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn triu(self, k: i32) -> Self {
+        self.apply("triu", |runtime, a| runtime.triu(a, k))
+    }
+
+    /// With the elements from `start` on, of every axis, replaced by those of `with`.
+    #[track_caller]
+    #[must_use]
+    pub fn slice_update(self, with: impl Operand<'s>, start: &[i32]) -> Self {
+        let shape = self.shape();
+        self.with("slice_update", &with, |runtime, a, with| {
+            let part = runtime.info(with)?.shape;
+            let stop: Vec<i32> = start.iter().zip(part).map(|(&start, &part)| start.saturating_add(part)).collect();
+            if start.len() != shape.len() || part.len() != shape.len() || !within(start, &stop, shape) {
+                return Err(raw::Failure::invalid(format!("{start:?} to {stop:?} is no part of it")));
+            }
+            runtime.slice_update(a, with, start, &stop)
+        })
+    }
+
+    /// A buffer with these rows from `offset` on along an axis: in its own memory where MLX computes on the CPU, so that the rows that were
+    /// there are gone for whoever has the buffer. Its elements are not given out as data any more.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn kv_write(self, rows: Array<'s>, axis: i32, offset: i32) -> Self {
+        self.with("kv_write", &rows, |runtime, buffer, rows| runtime.kv_write(buffer, rows, axis, offset))
     }
 
     /// The parts of these sizes, one after the other along an axis, which they make up together.
@@ -53,7 +90,7 @@ impl<'s> Array<'s> {
         };
         let parts = self.scope.runtime().split(node, &cuts, axis);
         match parts {
-            Ok(parts) => parts.into_iter().map(|part| self.scope.take_in("split", &[node], Ok(part))).collect(),
+            Ok(parts) => parts.into_iter().map(|part| self.scope.put(part)).collect(),
             Err(failure) => all_fail(self.scope.take_in("split", &[node], Err(failure))),
         }
     }
@@ -71,6 +108,12 @@ impl<'s> Array<'s> {
     pub fn take_along_axis(self, indices: impl Operand<'s>, axis: i32) -> Self {
         self.with("take_along_axis", &indices, |runtime, a, indices| runtime.take_along_axis(a, indices, axis))
     }
+}
+
+/// Whether these are ranges of the axes.
+fn within(start: &[i32], stop: &[i32], shape: &[i32]) -> bool {
+    let within = |((&start, &stop), &size)| 0 <= start && start <= stop && stop <= size;
+    start.iter().zip(stop).zip(shape).all(within)
 }
 
 /// An axis that may count from the end.

@@ -67,4 +67,14 @@ impl<'s> Array<'s> {
     pub fn as_type(self, dtype: DType) -> Self {
         self.apply("as_type", |runtime, a| runtime.as_type(a, dtype))
     }
+
+    /// The same bytes as elements of another type, of which the last axis has as many more or fewer as they are smaller or larger.
+    #[track_caller]
+    #[must_use]
+    pub fn view(self, dtype: DType) -> Self {
+        if dtype == DType::Bool && self.dtype() != DType::Bool {
+            return self.refuse("view", "not all bytes are false or true: compare them with 0 instead");
+        }
+        self.apply("view", |runtime, a| runtime.view(a, dtype))
+    }
 }

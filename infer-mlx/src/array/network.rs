@@ -2,7 +2,7 @@
 
 use crate::{
     Array, Owned,
-    operand::Operand,
+    operand::{Inner, Operand},
     raw::{self, Binary},
 };
 
@@ -120,21 +120,20 @@ impl<'s> Array<'s> {
         offset: RopeOffset<'s>,
         freqs: Option<&Owned>,
     ) -> Self {
-        let (mut others, mut home) = (Vec::new(), None);
-        if let RopeOffset::Each(offsets) = offset {
-            others.push(offsets.inner());
-            home = Some(offsets.scope);
+        let by = raw::Rope { dims, traditional, base: base.unwrap_or(0.0), scale };
+        match (offset, freqs) {
+            (RopeOffset::At(at), None) => self.apply("rope", |runtime, x| runtime.rope(x, by, None, at)),
+            (RopeOffset::At(at), Some(freqs)) => {
+                self.with("rope", &freqs, |runtime, x, freqs| runtime.rope(x, by, Some(freqs), at))
+            }
+            (RopeOffset::Each(at), None) => self.with("rope", &at, |runtime, x, at| runtime.rope_each(x, by, None, at)),
+            (RopeOffset::Each(at), Some(freqs)) => {
+                let others = [at.value(), freqs.value()];
+                self.combine("rope", Some(at.scope), others, |runtime, [x, at, freqs]| {
+                    runtime.rope_each(x, by, Some(freqs), at)
+                })
+            }
         }
-        others.extend(freqs.map(Owned::inner));
-        self.combine_list("rope", home, others, |runtime, x, others| {
-            let mut others = others.iter().copied();
-            let offset = match offset {
-                RopeOffset::At(at) => Ok(at),
-                RopeOffset::Each(_) => Err(others.next().unwrap_or(x)),
-            };
-            let freqs = others.next();
-            runtime.rope(x, &raw::Rope { dims, traditional, base, scale, offset, freqs })
-        })
     }
 
     /// Attention of these queries [batch, heads, L, dim] to keys and values [batch, heads of these, S, dim]: softmax(q·kᵀ·scale + mask)·v.
@@ -142,19 +141,35 @@ impl<'s> Array<'s> {
     #[must_use]
     pub fn attention(self, k: impl Operand<'s>, v: impl Operand<'s>, scale: f32, mask: Mask<'s>) -> Self {
         let mut home = super::deeper(super::deeper(self.scope, k.home()), v.home());
-        let (keys, values) = (k.value().0, v.value().0);
-        let mut others = vec![keys, values];
-        if let Mask::Array(mask) = mask {
-            home = super::deeper(home, Some(mask.scope));
-            others.push(mask.inner());
-        }
-        self.combine_list("attention", Some(home), others, |runtime, q, others| {
-            let mask = match mask {
-                Mask::None => raw::Attend::Nothing,
-                Mask::Causal => raw::Attend::Causal,
-                Mask::Array(_) => raw::Attend::Array(others[2]),
-            };
-            runtime.attention(q, others[0], others[1], scale, mask)
+        let Mask::Array(mask) = mask else {
+            let mask = if let Mask::Causal = mask { raw::Attend::Causal } else { raw::Attend::Nothing };
+            return self.combine("attention", Some(home), [k.value(), v.value()], |runtime, [q, k, v]| {
+                runtime.attention(q, k, v, scale, mask)
+            });
+        };
+        home = super::deeper(home, Some(mask.scope));
+        self.combine("attention", Some(home), [k.value(), v.value(), mask.value()], |runtime, [q, k, v, mask]| {
+            runtime.attention(q, k, v, scale, raw::Attend::Array(mask))
         })
+    }
+
+    /// The packed words, the scales and the biases of a matrix whose rows are quantised: [`quantized_matmul`](Self::quantized_matmul) takes
+    /// them.
+    #[track_caller]
+    #[must_use]
+    pub fn quantize(self, group_size: i32, bits: i32) -> [Self; 3] {
+        let Inner::Live(node) = self.inner() else { return [self; 3] };
+        let made = self.scope.runtime().quantize(node, group_size, bits);
+        let refused = match made {
+            Ok(parts) => match <[raw::Fresh; 3]>::try_from(parts) {
+                Ok(parts) => {
+                    let [words, scales, biases] = parts.map(|part| self.scope.put(part));
+                    return [words, scales, biases];
+                }
+                Err(_) => return [self.refuse("quantize", "MLX gave another number of results"); 3],
+            },
+            Err(failure) => failure,
+        };
+        [self.scope.take_in("quantize", &[node], Err(refused)); 3]
     }
 }

@@ -1,72 +1,76 @@
-//! Operations: lazy, each a new array.
+//! Operations: lazy, each makes a new array. What a shape or a type cannot be is refused by the library.
 
-use super::{Failure, Fresh, Made, Node, Runtime};
+use super::{Element, Failure, Fresh, Made, Node, Runtime, failure::broken, node::number_of};
 use crate::DType;
+use infer_sys::mlx::bindings as sys;
+use std::ptr;
 
 /// Elementwise, of one array.
 #[derive(Clone, Copy, Debug)]
+#[repr(u32)]
 pub(crate) enum Unary {
-    Abs,
-    Negative,
-    Exp,
-    Log,
-    Sqrt,
-    Rsqrt,
-    Square,
-    Reciprocal,
-    Sin,
-    Cos,
-    Tanh,
-    Sigmoid,
-    Erf,
-    Floor,
-    Ceil,
-    Sign,
-    LogicalNot,
-    IsNan,
-    IsFinite,
-    Copy,
-    Silu,
-    Gelu,
-    GeluTanh,
+    Abs = sys::INFER_MLX_ABS,
+    Negative = sys::INFER_MLX_NEGATIVE,
+    Exp = sys::INFER_MLX_EXP,
+    Log = sys::INFER_MLX_LOG,
+    Sqrt = sys::INFER_MLX_SQRT,
+    Rsqrt = sys::INFER_MLX_RSQRT,
+    Square = sys::INFER_MLX_SQUARE,
+    Reciprocal = sys::INFER_MLX_RECIPROCAL,
+    Sin = sys::INFER_MLX_SIN,
+    Cos = sys::INFER_MLX_COS,
+    Tanh = sys::INFER_MLX_TANH,
+    Sigmoid = sys::INFER_MLX_SIGMOID,
+    Erf = sys::INFER_MLX_ERF,
+    Floor = sys::INFER_MLX_FLOOR,
+    Ceil = sys::INFER_MLX_CEIL,
+    Sign = sys::INFER_MLX_SIGN,
+    LogicalNot = sys::INFER_MLX_LOGICAL_NOT,
+    IsNan = sys::INFER_MLX_ISNAN,
+    IsFinite = sys::INFER_MLX_ISFINITE,
+    Silu = sys::INFER_MLX_SILU,
+    Gelu = sys::INFER_MLX_GELU,
+    GeluTanh = sys::INFER_MLX_GELU_TANH,
 }
 
 /// Elementwise, of two arrays that are broadcast together; and the product of matrices.
 #[derive(Clone, Copy, Debug)]
+#[repr(u32)]
 pub(crate) enum Binary {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    FloorDivide,
-    Remainder,
-    Power,
-    Maximum,
-    Minimum,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    LogicalAnd,
-    LogicalOr,
-    MatMul,
+    Add = sys::INFER_MLX_ADD,
+    Subtract = sys::INFER_MLX_SUBTRACT,
+    Multiply = sys::INFER_MLX_MULTIPLY,
+    Divide = sys::INFER_MLX_DIVIDE,
+    FloorDivide = sys::INFER_MLX_FLOOR_DIVIDE,
+    Remainder = sys::INFER_MLX_REMAINDER,
+    Power = sys::INFER_MLX_POWER,
+    Maximum = sys::INFER_MLX_MAXIMUM,
+    Minimum = sys::INFER_MLX_MINIMUM,
+    Equal = sys::INFER_MLX_EQUAL,
+    NotEqual = sys::INFER_MLX_NOT_EQUAL,
+    Less = sys::INFER_MLX_LESS,
+    LessEqual = sys::INFER_MLX_LESS_EQUAL,
+    Greater = sys::INFER_MLX_GREATER,
+    GreaterEqual = sys::INFER_MLX_GREATER_EQUAL,
+    LogicalAnd = sys::INFER_MLX_LOGICAL_AND,
+    LogicalOr = sys::INFER_MLX_LOGICAL_OR,
+    MatMul = sys::INFER_MLX_MATMUL,
 }
 
 /// Along one axis, to one value.
 #[derive(Clone, Copy, Debug)]
+#[repr(u32)]
 pub(crate) enum Reduction {
-    Sum,
-    Mean,
-    Max,
-    Min,
-    Prod,
-    All,
-    Any,
-    LogSumExp,
-    ArgMax,
-    ArgMin,
+    Sum = sys::INFER_MLX_SUM,
+    Mean = sys::INFER_MLX_MEAN,
+    Max = sys::INFER_MLX_MAX,
+    Min = sys::INFER_MLX_MIN,
+    Prod = sys::INFER_MLX_PROD,
+    All = sys::INFER_MLX_ALL,
+    Any = sys::INFER_MLX_ANY,
+    LogSumExp = sys::INFER_MLX_LOGSUMEXP,
+    ArgMax = sys::INFER_MLX_ARGMAX,
+    ArgMin = sys::INFER_MLX_ARGMIN,
 }
 
 /// What attention leaves out.
@@ -77,168 +81,157 @@ pub(crate) enum Attend<'a> {
     Array(Node<'a>),
 }
 
-/// How positions are turned.
-pub(crate) struct Rope<'a> {
+/// How rows are turned by their positions.
+#[derive(Clone, Copy)]
+pub(crate) struct Rope {
     pub(crate) dims: i32,
     pub(crate) traditional: bool,
-    pub(crate) base: Option<f32>,
+    /// Counts where there are no `freqs`.
+    pub(crate) base: f32,
     pub(crate) scale: f32,
-    pub(crate) offset: Result<i32, Node<'a>>,
-    pub(crate) freqs: Option<Node<'a>>,
+}
+
+/// Makes a method an entry. Arguments that are handles, numbers and slices have nothing more to keep to than that they are what they are, so
+/// that one argument holds for all of these.
+macro_rules! operations {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) = $entry:ident($($value:expr),*);)*) => {
+        impl Runtime {
+            $(
+                $(#[$doc])*
+                #[inline]
+                #[allow(clippy::too_many_arguments, reason = "the entry's")]
+                pub(crate) fn $name(&self, $($arg: $type),*) -> Made {
+                    self.make(|api, out, stream| {
+                        // SAFETY: `out` is a valid place and the stream this thread's (`make`). Nodes are handles that live; a slice is given with
+                        // its own length, and read for the call; numbers may be any: what they cannot be is refused behind the entry.
+                        unsafe { api.$entry(out, $($value,)* stream) }
+                    })
+                }
+            )*
+        }
+    };
+}
+
+operations! {
+    fn full(shape: &[i32], value: f64, dtype: DType) = full(shape.as_ptr(), shape.len(), value, number_of(dtype));
+    fn arange(start: f64, stop: f64, dtype: DType) = arange(start, stop, 1.0, number_of(dtype));
+
+    fn unary(op: Unary, a: Node<'_>) = unary(op as u32, a.as_ptr());
+    fn binary(op: Binary, a: Node<'_>, b: Node<'_>) = binary(op as u32, a.as_ptr(), b.as_ptr());
+    /// With a number of the array's type, on the right; or on the left if `reversed`.
+    fn binary_scalar(op: Binary, a: Node<'_>, b: f64, reversed: bool) = binary_scalar(op as u32, a.as_ptr(), b, reversed);
+    fn select(condition: Node<'_>, a: Node<'_>, b: Node<'_>) = select(condition.as_ptr(), a.as_ptr(), b.as_ptr());
+    fn as_type(a: Node<'_>, dtype: DType) = astype(a.as_ptr(), number_of(dtype));
+
+    /// The same bytes as another type.
+    fn view(a: Node<'_>, dtype: DType) = view(a.as_ptr(), number_of(dtype));
+
+    fn reshape(a: Node<'_>, shape: &[i32]) = reshape(a.as_ptr(), shape.as_ptr(), shape.len());
+    fn broadcast_to(a: Node<'_>, shape: &[i32]) = broadcast_to(a.as_ptr(), shape.as_ptr(), shape.len());
+    fn transpose(a: Node<'_>, axes: &[i32]) = transpose(a.as_ptr(), axes.as_ptr(), axes.len());
+    fn expand_dims(a: Node<'_>, axis: i32) = expand_dims(a.as_ptr(), &raw const axis, 1);
+    fn squeeze(a: Node<'_>, axis: i32) = squeeze(a.as_ptr(), &raw const axis, 1);
+    fn contiguous(a: Node<'_>) = contiguous(a.as_ptr());
+    fn concatenate(arrays: &[Node<'_>], axis: i32) = concatenate(Node::list(arrays), arrays.len(), axis);
+    fn stack(arrays: &[Node<'_>], axis: i32) = stack(Node::list(arrays), arrays.len(), axis);
+    fn repeat(a: Node<'_>, times: i32, axis: i32) = repeat(a.as_ptr(), times, axis);
+    fn tril(a: Node<'_>, k: i32) = tril(a.as_ptr(), k);
+    fn triu(a: Node<'_>, k: i32) = triu(a.as_ptr(), k);
+
+    /// Indices are looked at when they are computed: `mlx_door.h`, "a place outside the axis fails the evaluation".
+    fn take(a: Node<'_>, indices: Node<'_>, axis: i32) = take(a.as_ptr(), indices.as_ptr(), axis);
+    /// As `take`.
+    fn take_along_axis(a: Node<'_>, indices: Node<'_>, axis: i32) = take_along_axis(a.as_ptr(), indices.as_ptr(), axis);
+
+    fn reduce(op: Reduction, a: Node<'_>, axis: i32, keep: bool) = reduce(op as u32, a.as_ptr(), axis, keep);
+    fn cumsum(a: Node<'_>, axis: i32) = scan(sys::INFER_MLX_CUMSUM, a.as_ptr(), axis, false, true);
+    fn softmax(a: Node<'_>, axis: i32) = softmax(a.as_ptr(), axis, true);
+    fn sort(a: Node<'_>, axis: i32) = sort(a.as_ptr(), axis);
+    fn argsort(a: Node<'_>, axis: i32) = argsort(a.as_ptr(), axis);
+    fn argpartition(a: Node<'_>, kth: i32, axis: i32) = argpartition(a.as_ptr(), kth, axis);
+
+    /// `c` plus the product of `a` and `b`.
+    fn addmm(c: Node<'_>, a: Node<'_>, b: Node<'_>) = addmm(c.as_ptr(), a.as_ptr(), b.as_ptr(), 1.0, 1.0);
+    fn quantized_matmul(
+        x: Node<'_>, w: Node<'_>, scales: Node<'_>, biases: Node<'_>, transpose: bool, group_size: i32, bits: i32
+    ) = quantized_matmul(x.as_ptr(), w.as_ptr(), scales.as_ptr(), biases.as_ptr(), transpose, group_size, bits);
+    fn dequantize(w: Node<'_>, scales: Node<'_>, biases: Node<'_>, group_size: i32, bits: i32) =
+        dequantize(w.as_ptr(), scales.as_ptr(), biases.as_ptr(), group_size, bits);
+    fn rms_norm(x: Node<'_>, weight: Option<Node<'_>>, eps: f32) = rms_norm(x.as_ptr(), Node::or_null(weight), eps);
+    fn layer_norm(x: Node<'_>, weight: Option<Node<'_>>, bias: Option<Node<'_>>, eps: f32) =
+        layer_norm(x.as_ptr(), Node::or_null(weight), Node::or_null(bias), eps);
+    /// With the first row at this position.
+    fn rope(x: Node<'_>, by: Rope, freqs: Option<Node<'_>>, offset: i32) =
+        rope(x.as_ptr(), by.dims, by.traditional, by.base, by.scale, offset, Node::or_null(freqs));
+    /// With the first row of each of the batch at a position of its own.
+    fn rope_each(x: Node<'_>, by: Rope, freqs: Option<Node<'_>>, offsets: Node<'_>) =
+        rope_at(x.as_ptr(), by.dims, by.traditional, by.base, by.scale, offsets.as_ptr(), Node::or_null(freqs));
+    /// `buffer` with `rows` from `offset` on along an axis: in its own memory where the library computes on the CPU and the buffer lies row by
+    /// row. Memory that was ever handed out by [`data`](Runtime::data) is copied instead; memory that was written so is never handed out.
+    fn kv_write(buffer: Node<'_>, rows: Node<'_>, axis: i32, offset: i32) = kv_write(buffer.as_ptr(), rows.as_ptr(), axis, offset);
 }
 
 impl Runtime {
-    pub(crate) fn full(&self, _shape: &[i32], _value: f64, _dtype: DType) -> Made {
-        match *self {}
+    /// A copy of these elements, row by row. Another number of them than the shape's is refused.
+    pub(crate) fn array<T: Element>(&self, data: &[T], shape: &[i32]) -> Made {
+        let (bytes, place, dtype) = (size_of_val(data), data.as_ptr().cast(), number_of(T::DTYPE));
+        self.make(|api, out, _| {
+            // SAFETY: `out` is a valid place; so many bytes of a slice of plain elements, without padding; and a slice of sizes. Both are read for
+            // the call.
+            unsafe { api.array_copy_from(out, place, bytes, shape.as_ptr(), shape.len(), dtype) }
+        })
     }
 
-    pub(crate) fn arange(&self, _start: f64, _stop: f64, _dtype: DType) -> Made {
-        match *self {}
+    /// From `start` on and before `stop`, of every axis.
+    pub(crate) fn slice(&self, a: Node<'_>, start: &[i32], stop: &[i32]) -> Made {
+        let (count, steps) = (start.len(), vec![1; start.len()]);
+        if stop.len() != count {
+            return Err(broken("a slice with another number of ends than of beginnings"));
+        }
+        self.make(|api, out, stream| {
+            // SAFETY: three slices of `count` numbers each; else as in `operations`.
+            unsafe { api.slice(out, a.as_ptr(), start.as_ptr(), stop.as_ptr(), steps.as_ptr(), count, stream) }
+        })
     }
 
-    pub(crate) fn unary(&self, _op: Unary, _a: Node<'_>) -> Made {
-        match *self {}
+    /// With what is from `start` on and before `stop`, of every axis, replaced.
+    pub(crate) fn slice_update(&self, a: Node<'_>, update: Node<'_>, start: &[i32], stop: &[i32]) -> Made {
+        let (count, steps) = (start.len(), vec![1; start.len()]);
+        if stop.len() != count {
+            return Err(broken("a slice with another number of ends than of beginnings"));
+        }
+        self.make(|api, out, stream| {
+            let (start, stop, steps) = (start.as_ptr(), stop.as_ptr(), steps.as_ptr());
+            // SAFETY: three slices of `count` numbers each; else as in `operations`.
+            unsafe { api.slice_update(out, a.as_ptr(), update.as_ptr(), start, stop, steps, count, stream) }
+        })
     }
 
-    pub(crate) fn binary(&self, _op: Binary, _a: Node<'_>, _b: Node<'_>) -> Made {
-        match *self {}
+    /// The parts between these places of an axis: one more than there are places.
+    pub(crate) fn split(&self, a: Node<'_>, at: &[i32], axis: i32) -> Result<Vec<Fresh>, Failure> {
+        self.make_list(at.len() + 1, |api, outs, stream| {
+            // SAFETY: room for a handle more than there are places (`make_list`); else as in `operations`.
+            unsafe { api.split(outs, a.as_ptr(), at.as_ptr(), at.len(), axis, stream) }
+        })
     }
 
-    pub(crate) fn binary_scalar(&self, _op: Binary, _a: Node<'_>, _b: f64, _reversed: bool) -> Made {
-        match *self {}
+    /// The packed words, the scales and the biases that a matrix is quantised to.
+    pub(crate) fn quantize(&self, w: Node<'_>, group_size: i32, bits: i32) -> Result<Vec<Fresh>, Failure> {
+        self.make_list(3, |api, outs, stream| {
+            // SAFETY: room for the three results (`make_list`); else as in `operations`.
+            unsafe { api.quantize(outs, w.as_ptr(), group_size, bits, stream) }
+        })
     }
 
-    pub(crate) fn select(&self, _condition: Node<'_>, _a: Node<'_>, _b: Node<'_>) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn as_type(&self, _a: Node<'_>, _dtype: DType) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn reshape(&self, _a: Node<'_>, _shape: &[i32]) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn broadcast_to(&self, _a: Node<'_>, _shape: &[i32]) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn transpose(&self, _a: Node<'_>, _axes: &[i32]) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn expand_dims(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn squeeze(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn contiguous(&self, _a: Node<'_>) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn slice(&self, _a: Node<'_>, _start: &[i32], _stop: &[i32]) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn concatenate(&self, _arrays: &[Node<'_>], _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn stack(&self, _arrays: &[Node<'_>], _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn repeat(&self, _a: Node<'_>, _times: i32, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn take(&self, _a: Node<'_>, _indices: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn take_along_axis(&self, _a: Node<'_>, _indices: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn reduce(&self, _op: Reduction, _a: Node<'_>, _axis: i32, _keep: bool) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn cumsum(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn softmax(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn sort(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn argsort(&self, _a: Node<'_>, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn argpartition(&self, _a: Node<'_>, _kth: i32, _axis: i32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn addmm(&self, _c: Node<'_>, _a: Node<'_>, _b: Node<'_>) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn quantized_matmul(
-        &self,
-        _x: Node<'_>,
-        _w: Node<'_>,
-        _scales: Node<'_>,
-        _biases: Node<'_>,
-        _transpose: bool,
-        _group_size: i32,
-        _bits: i32,
-    ) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn dequantize(
-        &self,
-        _w: Node<'_>,
-        _scales: Node<'_>,
-        _biases: Node<'_>,
-        _group_size: i32,
-        _bits: i32,
-    ) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn rms_norm(&self, _x: Node<'_>, _weight: Option<Node<'_>>, _eps: f32) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn layer_norm(
-        &self,
-        _x: Node<'_>,
-        _weight: Option<Node<'_>>,
-        _bias: Option<Node<'_>>,
-        _eps: f32,
-    ) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn rope(&self, _x: Node<'_>, _rope: &Rope<'_>) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn attention(&self, _q: Node<'_>, _k: Node<'_>, _v: Node<'_>, _scale: f32, _mask: Attend<'_>) -> Made {
-        match *self {}
-    }
-
-    pub(crate) fn split(&self, _a: Node<'_>, _at: &[i32], _axis: i32) -> Result<Vec<Fresh>, Failure> {
-        match *self {}
+    pub(crate) fn attention(&self, q: Node<'_>, k: Node<'_>, v: Node<'_>, scale: f32, mask: Attend<'_>) -> Made {
+        let (kind, mask) = match mask {
+            Attend::Nothing => (sys::INFER_MLX_MASK_NONE, ptr::null()),
+            Attend::Causal => (sys::INFER_MLX_MASK_CAUSAL, ptr::null()),
+            Attend::Array(mask) => (sys::INFER_MLX_MASK_ARRAY, mask.as_ptr()),
+        };
+        self.make(|api, out, stream| {
+            // SAFETY: as in `operations`; the array of a mask is there if the kind says so, and else NULL, as the header has it.
+            unsafe { api.attention(out, q.as_ptr(), k.as_ptr(), v.as_ptr(), scale, kind, mask, stream) }
+        })
     }
 }
