@@ -5,7 +5,8 @@
 //! sources/    unpacked and patched trees             models/   models and vocabularies for tests and the demo
 //! build/      finished builds, by key                llama/    the library that `load` finds, by commit and variant
 //! python/     packages of the tests, by interpreter  onnxruntime/  the same, by version and variant
-//! locks/      one file a thing being made            logs/     of builds, kept when one fails
+//! locks/      one file a thing being made            mlx/          the same, with the libraries it needs
+//!                                                    logs/     of builds, kept when one fails
 //! ```
 //!
 //! A folder in it is either whole or not there: [`Cache::install`] makes it under another name and renames it, under a
@@ -122,6 +123,11 @@ impl Cache {
     /// Where loading looks for ONNX Runtime's library of `version` and `variant`.
     pub fn onnxruntime(&self, version: &str, variant: &str) -> PathBuf {
         self.root.join("onnxruntime").join(version).join(variant)
+    }
+
+    /// Where loading looks for the door of MLX `version` and `variant`.
+    pub fn mlx(&self, version: &str, variant: &str) -> PathBuf {
+        self.root.join("mlx").join(version).join(variant)
     }
 
     /// Packages for one Python.

@@ -12,6 +12,7 @@ use crate::choose::{Target, Variant};
 use crate::door;
 use crate::error::{At, Error, Result};
 use crate::host::Host;
+use crate::mlx;
 use crate::pins::{LLAMA_SHIM, PROBE, llama_patches};
 use crate::programs;
 use crate::progress::Progress;
@@ -40,7 +41,7 @@ const FLAGS: &[(&str, &str)] = &[
 const RECIPE: &str = "3";
 
 /// For the compilers: nothing is exported by default, and no symbol is made unique over the whole process.
-const VISIBILITY: &[&str] = &["-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-gnu-unique"];
+pub(crate) const VISIBILITY: &[&str] = &["-fvisibility=hidden", "-fvisibility-inlines-hidden", "-fno-gnu-unique"];
 
 /// The headers the shim is compiled against, kept beside the archives; `src` for the one that is not public.
 const HEADERS: &[&str] = &["include", "ggml/include", "src"];
@@ -266,6 +267,9 @@ impl Step {
 
 /// The child's work. What it prints is the log; that it may panic is why it is a child.
 pub(crate) fn run(step: &OsStr) -> Result<()> {
+    if let Some(step) = mlx::Step::from_os_str(step) {
+        return step.run();
+    }
     let step = Step::from_os_str(step).ok_or_else(|| Error::new("the description of the build step is malformed"))?;
     let scratch = step.folder.join("scratch");
     fs::create_dir_all(&scratch).at("create", &scratch)?;

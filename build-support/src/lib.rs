@@ -36,6 +36,7 @@ pub mod gguf;
 mod host;
 pub mod llama;
 pub mod made;
+pub mod mlx;
 pub mod onnxruntime;
 pub mod pins;
 pub mod programs;

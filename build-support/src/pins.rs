@@ -43,6 +43,24 @@ pub const LLAMA_SHIM: &[(&str, &str)] = &[
     ("llama_door_wall.h", include_str!("../shim/llama_door_wall.h")),
 ];
 
+/// Our patches on mlx-c, in the order they are applied: name and text.
+pub const MLX_C_PATCHES: &[(&str, &str)] = &[(
+    "0001-messages-without-std-format.patch",
+    include_str!("../patches/mlx/0001-messages-without-std-format.patch"),
+)];
+
+/// The shim that makes MLX's door: name and text of each file.
+pub const MLX_SHIM: &[(&str, &str)] = &[
+    ("mlx_door.h", include_str!("../shim/mlx_door.h")),
+    ("mlx_door.cpp", include_str!("../shim/mlx_door.cpp")),
+    ("mlx_door_arrays.h", include_str!("../shim/mlx_door_arrays.h")),
+    ("mlx_door_kernels.h", include_str!("../shim/mlx_door_kernels.h")),
+    ("mlx_door_ops.h", include_str!("../shim/mlx_door_ops.h")),
+    ("mlx_door_shapes.h", include_str!("../shim/mlx_door_shapes.h")),
+    ("mlx_door_threads.h", include_str!("../shim/mlx_door_threads.h")),
+    ("mlx_door_wall.h", include_str!("../shim/mlx_door_wall.h")),
+];
+
 /// The program that tries a door in a process of its own: name and text of its one file.
 pub const PROBE: (&str, &str) = ("infer_probe.c", include_str!("../shim/infer_probe.c"));
 
@@ -241,6 +259,8 @@ mod tests {
             "minilm",
             "magika",
             "onnxruntime",
+            "mlx",
+            "mlx-c",
             "cmake",
             "ninja",
             "libclang",
@@ -308,7 +328,8 @@ sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
     #[test]
     fn every_patch_and_shim_file_is_listed() {
         let patches = Variant::ALL.into_iter().flat_map(llama_patches).collect::<Vec<_>>();
-        for (folder, listed) in [("patches/llama", &patches[..]), ("shim", LLAMA_SHIM)] {
+        let shim = [LLAMA_SHIM, MLX_SHIM].concat();
+        for (folder, listed) in [("patches/llama", &patches[..]), ("patches/mlx", MLX_C_PATCHES), ("shim", &shim)] {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
             let there: BTreeSet<String> = std::fs::read_dir(folder)
                 .unwrap()
@@ -317,7 +338,7 @@ sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
             let listed: BTreeSet<String> = listed.iter().map(|(name, _)| (*name).to_owned()).collect();
             assert!(listed.is_subset(&there));
             let extra: Vec<_> =
-                there.difference(&listed).filter(|name| name.contains("llama") || name.ends_with(".patch")).collect();
+                there.difference(&listed).filter(|name| name.contains("door") || name.ends_with(".patch")).collect();
             assert!(extra.is_empty(), "not listed: {extra:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cache::{Cache, Installed, KeyOf, sha256_file};
+use crate::cache::{Cache, Installed, KeyOf, sha256, sha256_file};
 use crate::choose::{Refusal, Source, Target, Variant, Wanted};
 use crate::door::{self, PROBE_PROGRAM, shared_library};
 use crate::env::Env;
@@ -12,8 +12,9 @@ use crate::fetch::{self, fetch};
 use crate::fixtures;
 use crate::host::Host;
 use crate::llama::Llama;
+use crate::mlx::{self, Mlx};
 use crate::onnxruntime;
-use crate::pins::{ONNXRUNTIME_PROBE, Pin};
+use crate::pins::{MLX_C_PATCHES, ONNXRUNTIME_PROBE, Pin};
 use crate::progress::Progress;
 use crate::python::{Packages, Python};
 use crate::tools;
@@ -110,6 +111,58 @@ fn onnxruntime_probe(cache: &Cache, to: &Path, progress: &mut dyn Progress) -> R
             Ok(false)
         }
     }
+}
+
+/// Sets MLX up: its library as its authors have built it, mlx-c, and the door made of both, with the libraries it needs where loading finds
+/// them. Returns the door's file, and whether anything was done.
+///
+/// # Errors
+/// There is no C++ compiler, or something could not be fetched or built.
+pub fn mlx(host: &Host, env: &Env, progress: &mut dyn Progress) -> Result<Installed> {
+    let cache = Cache::from_env(env)?;
+    let door = Mlx::look(env)?;
+    let folder = door.folder();
+    if !folder.is_dir() {
+        let (library, sources) = door.pins();
+        let tree = |pin: &Pin| cache.source(&format!("{}-{}", pin.name, pin.version));
+        let library = take(library, &library.parts, &tree(library), env, progress, |_| Ok(()))?;
+        // By what is patched, too: another patch is another tree.
+        let patches: String = MLX_C_PATCHES.iter().map(|(name, text)| format!("{name}\n{text}")).collect();
+        let to = cache.source(&format!("{}-{}-{}", sources.name, sources.version, &sha256(patches.as_bytes())[..8]));
+        let sources = take(sources, &sources.parts, &to, env, progress, |folder| tree::patch(folder, MLX_C_PATCHES))?;
+        door.build(host, &library.path, &sources.path, progress)?;
+    }
+    let name = mlx::shared_library(&Target::host());
+    let to = cache.mlx(&door.pins().0.version, mlx::VARIANT);
+    let _lock = cache.lock(&format!("mlx-{}", mlx::VARIANT), progress)?;
+    let mut fresh = false;
+    let hashes = folder.join(format!("{name}.sha256"));
+    let text = fs::read_to_string(&hashes).at("read", &hashes)?;
+    // What it needs first: whoever finds the door finds all of it.
+    for line in text.lines().skip(1) {
+        fresh |= put_beside(&folder, &to, line)?;
+    }
+    for licence in ["LICENSE-mlx", "LICENSE-mlx-c"] {
+        fs::copy(folder.join(licence), to.join(licence)).at("write", &to.join(licence))?;
+    }
+    fresh |= put(&folder, &to, &name)?;
+    Ok(Installed { path: to.join(name), fresh })
+}
+
+/// Puts the file of a line of hashes into another folder, unless it is there and whole, and says whether it had to.
+fn put_beside(from: &Path, to: &Path, line: &str) -> Result<bool> {
+    let Some((hash, name)) = line.split_once("  ") else {
+        return Err(Error::new(format!("{} has a line that is no hash: {line}", from.display())));
+    };
+    let (from, target) = (from.join(name), to.join(name));
+    if sha256_file(&target).is_ok_and(|found| found == hash) {
+        return Ok(false);
+    }
+    let beside = to.join(format!(".{name}"));
+    fs::create_dir_all(to).at("create", to)?;
+    fs::copy(&from, &beside).at("write", &beside)?;
+    fs::rename(&beside, &target).at("write", &target)?;
+    Ok(true)
 }
 
 /// These packages, for the Python of the environment. Returns the folder of the last list, and whether any was brought.
@@ -311,7 +364,6 @@ pub fn library(env: &Env) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::sha256;
 
     #[test]
     fn a_library_that_was_changed_is_not_taken_for_one_that_is_there() {

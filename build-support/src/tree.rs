@@ -146,6 +146,7 @@ fn apply(tree: &Path, name: &str, file: &str, change: &Patch<'_, str>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pins::MLX_C_PATCHES;
 
     const CHANGE: &str = "why\n\n--- a/d/f.c\n+++ b/d/f.c\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
 
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_patch_of_ours_says_why_and_changes_something() {
-        for (name, text) in Variant::ALL.into_iter().flat_map(llama_patches) {
+        for (name, text) in Variant::ALL.into_iter().flat_map(llama_patches).chain(MLX_C_PATCHES.iter().copied()) {
             assert!(text.lines().take_while(|line| !line.starts_with("--- ")).count() > 2, "{name} says why");
             let pieces: Vec<_> = PatchSet::parse(text, ParseOptions::unidiff()).collect::<Result<_, _>>().unwrap();
             assert!(!pieces.is_empty(), "{name}");

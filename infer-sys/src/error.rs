@@ -123,6 +123,8 @@ pub enum Refusal {
         /// The sha256 of the library itself.
         found: String,
     },
+    /// A library that it needs cannot be used, and why.
+    Needed(PathBuf, Box<Refusal>),
     /// The system's loader refused the file, in its own words.
     NotALibrary(String),
     /// A library, but not a door: it lacks the one symbol. In the loader's own words.
@@ -218,6 +220,7 @@ impl fmt::Display for Refusal {
             }
             Self::NotALibrary(why) => write!(f, "not loadable: {why}"),
             Self::NoSymbol(why) => write!(f, "not a door: {why}"),
+            Self::Needed(path, refusal) => write!(f, "it needs {}: {refusal}", path.display()),
             Self::NoTable => f.write_str("the door returned no table"),
             Self::Version { wanted, found } => write!(f, "door version {wanted} wanted, {found} found"),
             Self::TableSize { wanted, found } => write!(f, "a table of {wanted} bytes wanted, of {found} found"),

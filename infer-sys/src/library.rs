@@ -164,14 +164,14 @@ impl<'o, R: Runtime> Search<'o, R> {
         if !metadata.is_file() {
             return Err(Refusal::NotALibrary("it is not a regular file".to_owned()));
         }
-        self.open(path, None, &metadata, self.variant())
+        self.open(path, None, &[], &metadata, self.variant())
     }
 
     /// Opens a file that has its hash beside it.
     fn open_cached(&self, path: &Path, variant: Option<&str>) -> Result<R, Refusal> {
         let checked = verified::check(path)?;
         // Between hashing and loading the path may come to name another file, so that it is the open file that is loaded.
-        self.open(path, Some(&checked.file), &checked.metadata, variant)
+        self.open(path, Some(&checked.file), &checked.needs, &checked.metadata, variant)
     }
 
     /// Tries the library in a child process, and opens it in this one.
@@ -179,12 +179,17 @@ impl<'o, R: Runtime> Search<'o, R> {
         &self,
         path: &Path,
         file: Option<&std::fs::File>,
+        needs: &[verified::Needed],
         metadata: &Metadata,
         variant: Option<&str>,
     ) -> Result<R, Refusal> {
         let identity = probe::Identity::of(metadata);
         let cache = self.cache.as_ref().map(|folder| folder.join(DEFAULT_VARIANT));
         probe::library::<R>(&self.options.probe, path, file, &identity, cache.as_deref())?;
+        for needed in needs {
+            keep(&verified::name_of(&needed.file, &needed.path))
+                .map_err(|error| Refusal::Needed(needed.path.clone(), Refusal::NotALibrary(in_full(&error)).into()))?;
+        }
         let door = match file {
             Some(file) => open_library(&verified::name_of(file, path), variant),
             None => open_library(path.as_os_str(), variant),
@@ -192,6 +197,11 @@ impl<'o, R: Runtime> Search<'o, R> {
         identity.remember();
         Ok(door)
     }
+}
+
+/// Opens a library that another one needs, and keeps it for ever: the loader finds it by the name it calls itself, and looks no further.
+fn keep(name: &OsStr) -> Result<(), libloading::Error> {
+    dlopen::dlopen(name).map(std::mem::forget)
 }
 
 /// Opens what the loader knows by `name`, and keeps it for ever if it is the right door.

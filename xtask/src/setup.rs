@@ -11,9 +11,9 @@ use clap::ValueEnum;
 use crate::terminal::Terminal;
 use crate::{Result, model};
 
-/// Bring what is missing into the native cache: tools, llama.cpp, ONNX Runtime, models, what tests read and compare with.
+/// Bring what is missing into the native cache: tools, llama.cpp, ONNX Runtime, MLX, models, what tests read and compare with.
 ///
-/// What is there is left alone. Only this command fetches (by pip, with hashes); no build script does.
+/// What is there is left alone. Only this command fetches (by pip and cargo, with hashes); no build script does.
 #[derive(clap::Args, Default)]
 #[command(after_help = environment())]
 pub(crate) struct Arguments {
@@ -42,6 +42,8 @@ pub(crate) enum Thing {
     MlxModels,
     /// ONNX Runtime's library.
     Onnx,
+    /// MLX's library, and the door made for it.
+    Mlx,
     /// The Python packages that make fixtures and are compared with, all but MLX's.
     Python,
     /// Those, and MLX's.
@@ -67,6 +69,7 @@ pub(crate) const ALL: &[Thing] = &[
     Thing::Magika,
     Thing::OnnxModels,
     Thing::MlxModels,
+    Thing::Mlx,
     Thing::Source,
     Thing::Llama,
 ];
@@ -102,6 +105,7 @@ pub(crate) fn ensure_in(host: &Host, things: &[Thing], env: &Env) -> Result<bool
         fresh |= match thing {
             Thing::Llama => setup::llama(host, env, &mut terminal)?.fresh,
             Thing::Onnx => setup::onnxruntime(env, &mut terminal)?.fresh,
+            Thing::Mlx => setup::mlx(host, env, &mut terminal)?.fresh,
             Thing::Python => setup::python(Packages::Common, env, &mut terminal)?.fresh,
             Thing::PythonMlx => setup::python(Packages::Mlx, env, &mut terminal)?.fresh,
             Thing::Smollm2 => model::bring("smollm2", env, &mut terminal)?.fresh,

@@ -1,4 +1,4 @@
-//! A file from the cache: its bytes must be those whose hash lies beside it.
+//! A file from the cache: its bytes must be those whose hash lies beside it, and so must those of the libraries it needs.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -13,17 +13,45 @@ use crate::Refusal;
 /// What is appended to a file's name to name the file with its hash.
 const HASH_SUFFIX: &str = ".sha256";
 
-/// A hash file is a line; whatever is longer is something else.
+/// A hash file is a line, or a few; whatever is longer is something else.
 const HASH_FILE_MAX: u64 = 4096;
 
 /// An open file with the bytes it should have.
 pub(super) struct Checked {
     pub(super) file: File,
     pub(super) metadata: Metadata,
+    /// The libraries it needs, which lie in the same folder, each behind those that it needs itself.
+    pub(super) needs: Vec<Needed>,
 }
 
-/// Opens a file whose sha256 must be the one in the file of the same name with `.sha256` at its end.
+/// A library that another one needs.
+pub(super) struct Needed {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+}
+
+/// Opens a file whose sha256 must be the one in the file of the same name with `.sha256` at its end. That has the hashes of the libraries it
+/// needs in its further lines, as sha256sum writes them.
 pub(super) fn check(path: &Path) -> Result<Checked, Refusal> {
+    let text = hashes(path)?;
+    let mut lines = text.lines();
+    let (file, metadata) = open_with_hash(path, &written_hash(path, lines.next().unwrap_or_default())?)?;
+    let mut needs = Vec::new();
+    for line in lines {
+        let hash = written_hash(path, line)?;
+        let name = line.split_ascii_whitespace().nth(1).unwrap_or_default();
+        if name.is_empty() || name.contains(['/', '\\']) {
+            return Err(no_hash(path, &format_args!("{line:?} names no file of its folder")));
+        }
+        let path = path.with_file_name(name);
+        let (file, _) =
+            open_with_hash(&path, &hash).map_err(|refusal| Refusal::Needed(path.clone(), refusal.into()))?;
+        needs.push(Needed { path, file });
+    }
+    Ok(Checked { file, metadata, needs })
+}
+
+fn open_with_hash(path: &Path, wanted: &str) -> Result<(File, Metadata), Refusal> {
     let mut file = open_file(path).map_err(Refusal::Unreadable)?;
     let metadata = file.metadata().map_err(Refusal::Unreadable)?;
     if !metadata.is_file() {
@@ -32,12 +60,11 @@ pub(super) fn check(path: &Path) -> Result<Checked, Refusal> {
     // After it was hashed, the file can still be changed by whoever may write it: that has to be nobody else.
     places::owned(&metadata, "the file")?;
 
-    let wanted = written_hash(path)?;
     let found = hash(&mut file).map_err(Refusal::Unreadable)?;
     if wanted != found {
-        return Err(Refusal::WrongHash { wanted, found });
+        return Err(Refusal::WrongHash { wanted: wanted.to_owned(), found });
     }
-    Ok(Checked { file, metadata })
+    Ok((file, metadata))
 }
 
 /// Is there a file with a hash beside this one?
@@ -109,19 +136,25 @@ fn hash_file(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The first word of the file beside a file.
-fn written_hash(path: &Path) -> Result<String, Refusal> {
-    let path = hash_file(path);
-    let no_hash = |why: &dyn std::fmt::Display| Refusal::NoHash(format!("{}: {why}", path.display()));
+fn no_hash(path: &Path, why: &dyn std::fmt::Display) -> Refusal {
+    Refusal::NoHash(format!("{}: {why}", hash_file(path).display()))
+}
 
-    let file = open_file(&path).map_err(|error| no_hash(&error))?;
+/// The text of the file beside a file.
+fn hashes(path: &Path) -> Result<String, Refusal> {
+    let file = open_file(&hash_file(path)).map_err(|error| no_hash(path, &error))?;
     let mut text = String::new();
-    file.take(HASH_FILE_MAX).read_to_string(&mut text).map_err(|error| no_hash(&error))?;
-    match text.split_ascii_whitespace().next() {
+    file.take(HASH_FILE_MAX).read_to_string(&mut text).map_err(|error| no_hash(path, &error))?;
+    Ok(text)
+}
+
+/// The first word of a line of it.
+fn written_hash(path: &Path, line: &str) -> Result<String, Refusal> {
+    match line.split_ascii_whitespace().next() {
         Some(word) if word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             Ok(word.to_ascii_lowercase())
         }
-        _ => Err(no_hash(&"it does not begin with a sha256 in hexadecimal")),
+        _ => Err(no_hash(path, &"it does not begin with a sha256 in hexadecimal")),
     }
 }
 
