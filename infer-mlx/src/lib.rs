@@ -10,6 +10,7 @@ mod owned;
 mod poison;
 #[allow(unsafe_code, reason = "owners of MLX's objects; each block says why it holds")]
 mod raw;
+pub mod safetensors;
 mod scope;
 
 pub use array::{Array, Mask, RopeOffset};

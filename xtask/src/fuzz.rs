@@ -15,8 +15,17 @@ use crate::nightly;
 use crate::workspace::{root, run as run_command, target};
 
 /// Every target, by the name of its file in fuzz/fuzz_targets/.
-const TARGETS: &[&str] =
-    &["gguf_header", "detokenizer", "chat_template", "saved_state", "answers", "onnx_model", "tokenizer_json", "npy"];
+const TARGETS: &[&str] = &[
+    "gguf_header",
+    "detokenizer",
+    "chat_template",
+    "saved_state",
+    "answers",
+    "onnx_model",
+    "tokenizer_json",
+    "npy",
+    "safetensors",
+];
 
 /// Coverage of every edge and comparison for the fuzzer to steer by, and AddressSanitizer.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
