@@ -15,7 +15,7 @@ mod scope;
 
 pub use array::{Array, Mask, RopeOffset};
 pub use dtype::DType;
-pub use mlx::{Available, Device, Live, LoadOptions, MemoryUse, Mlx};
+pub use mlx::{Available, Device, Installed, Live, LoadOptions, MemoryUse, Mlx};
 pub use operand::Operand;
 pub use owned::Owned;
 pub use raw::Element;

@@ -4,9 +4,16 @@ mod options;
 
 pub use options::LoadOptions;
 
-use crate::{Owned, Scope, array::failed, error::BACKEND, raw, scope::evaluate};
-use infer_core::Result;
-use std::{fmt, rc::Rc};
+use crate::{
+    Owned, Scope,
+    array::failed,
+    error::{BACKEND, error},
+    raw,
+    scope::evaluate,
+};
+use infer_core::{ErrorKind, Result};
+use infer_sys::mlx;
+use std::{fmt, path::PathBuf, rc::Rc};
 
 /// MLX on this thread, with a stream that computes for it. As cheap to clone as a reference; the library itself is never unloaded.
 #[derive(Clone)]
@@ -36,6 +43,18 @@ pub struct Device {
     pub gpu: bool,
     /// Bytes of memory it has; 0 where MLX does not know.
     pub memory: u64,
+}
+
+/// A shared library that is there.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Installed {
+    /// Where it was found, in words: "the cache", ….
+    pub place: String,
+    /// The file.
+    pub path: PathBuf,
+    /// What it is and what it computes on, or what is wrong with it. It is opened for that, and not started.
+    pub library: Result<Available>,
 }
 
 /// Objects that are there, by kind.
@@ -80,10 +99,25 @@ impl Mlx {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn available(options: &LoadOptions) -> Result<Available> {
-        let library = raw::open(options.as_sys(), options.names_one())?;
-        let devices = raw::devices(library).map_err(|failure| failed("list the devices", failure))?;
-        let devices = devices.into_iter().map(|one| Device { name: one.name, gpu: one.gpu, memory: one.memory_total });
-        Ok(Available { version: library.version(), variant: library.variant(), devices: devices.collect() })
+        Available::of(raw::open(options.as_sys(), options.names_one())?)
+    }
+
+    /// Every shared library there is, of those that [`load`](Self::load) could find, whatever its variant.
+    #[must_use]
+    pub fn installed(options: &LoadOptions) -> Vec<Installed> {
+        let all = mlx::Api::installed(options.as_sys()).into_iter();
+        all.map(|one| Installed {
+            place: one.place().to_owned(),
+            path: one.path().to_owned(),
+            library: match one.door() {
+                Ok(library) => Available::of(library),
+                Err(refusal) => {
+                    let remedy = one.remedy().map_or(String::new(), |remedy| format!("\n{remedy}"));
+                    Err(error(ErrorKind::Library, format!("{refusal}{remedy}")))
+                }
+            },
+        })
+        .collect()
     }
 
     /// What the library calls its version: "0.32.2".
@@ -184,6 +218,14 @@ impl Mlx {
     /// What MLX says; [`Unsupported`](infer_core::ErrorKind::Unsupported) where the library or the machine has no such limit.
     pub fn set_wired_limit(&self, bytes: u64) -> Result<u64> {
         self.runtime.set_wired_limit(bytes).map_err(|failure| failed("set the wired limit", failure))
+    }
+}
+
+impl Available {
+    fn of(library: mlx::Api) -> Result<Self> {
+        let devices = raw::devices(library).map_err(|failure| failed("list the devices", failure))?;
+        let devices = devices.into_iter().map(|one| Device { name: one.name, gpu: one.gpu, memory: one.memory_total });
+        Ok(Self { version: library.version(), variant: library.variant(), devices: devices.collect() })
     }
 }
 
