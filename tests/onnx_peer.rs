@@ -1,7 +1,7 @@
 //! What a model computes in ONNX Runtime is what the same weights compute elsewhere: SmolLM2 in llama.cpp and in onnxruntime-genai,
 //! all-MiniLM-L6-v2 in NumPy.
 
-use build_support::{cache::Cache, env::Env, fixtures, pins::Pin};
+use build_support::fixtures;
 use infer::{Encoder as _, EncoderOptions, Special, Token, Tokenizer as _};
 use infer_onnx::{LoadOptions, Model, Onnx};
 use kit::{
@@ -104,9 +104,7 @@ fn encode(model: &Model, text: &str) -> Vec<u32> {
 #[test]
 fn the_vectors_of_an_encoder_are_those_of_its_formulas() {
     let texts: Vec<String> = prompts::all()[..12].iter().map(|text| text.chars().take(200).collect()).collect();
-    let theirs = script::run("minilm_numpy.py", [wheel()], &json!(texts).to_string());
-    let theirs: Vec<Vec<f32>> = serde_json::from_str(&theirs.unwrap_or_else(|error| panic!("{error}"))).unwrap();
-
+    let theirs = script::minilm_vectors(&texts).unwrap_or_else(|error| panic!("{error}"));
     let model = open("minilm-onnx");
     let mut encoder = model.encoder(&EncoderOptions::new().with_threads(1)).unwrap();
     let mut encoded = vec![Vec::new(); texts.len()];
@@ -120,10 +118,4 @@ fn the_vectors_of_an_encoder_are_those_of_its_formulas() {
         let apart = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(apart < NEAR, "{:?}: {apart}", texts[index]);
     }
-}
-
-/// The package that has the model's own files.
-fn wheel() -> PathBuf {
-    let (cache, pin) = (Cache::from_env(&Env::from_process()).unwrap(), Pin::named("minilm").unwrap());
-    cache.downloads().join(&pin.files[0].name)
 }

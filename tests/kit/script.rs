@@ -1,7 +1,7 @@
 //! The scripts of `benches/peers`: what Python packages make of the same input.
 
 use crate::peer::text;
-use build_support::python::Packages;
+use build_support::{cache::Cache, env::Env, pins::Pin, python::Packages};
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Write},
@@ -27,6 +27,18 @@ pub fn run<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>, 
     }
     written.map_err(text)?;
     String::from_utf8(output.stdout).map_err(text)
+}
+
+/// What all-MiniLM-L6-v2 makes of these texts by its own files and formulas, in NumPy: vectors of length 1.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn minilm_vectors(texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+    let (cache, pin) = (Cache::from_env(&Env::from_process()).map_err(text)?, Pin::named("minilm").map_err(text)?);
+    // The package that has the files.
+    let wheel = cache.downloads().join(&pin.files[0].name);
+    let vectors = run("minilm_numpy.py", [wheel], &serde_json::to_string(texts).map_err(text)?)?;
+    serde_json::from_str(&vectors).map_err(text)
 }
 
 /// A script that answers each line with a line until this is dropped.
