@@ -67,6 +67,7 @@
 //! - **One check for all.** [`Slots`] is a session's side of its sequences. It checks a batch for every backend, so native
 //!   code sees only what is right, and each mistake is the same error everywhere. It is the only place where a length grows,
 //!   and only after success: a pass is all or nothing.
+//!   [`Seats`] and [`Results`] are the rest of what every session does alike: tokens and samplers, and what a pass brings.
 //! - **What is drawn is a function of sampling, prompt and tokens.** There is no generator with a state: the random number
 //!   of a position is computed from seed and position. So a sequence that was forked, cut, evicted, or rebuilt in another
 //!   process goes on with the same tokens, and only tokens have to be kept.
@@ -105,7 +106,9 @@ mod limits;
 pub mod machine;
 mod model;
 mod outputs;
+mod results;
 pub mod sampling;
+mod seats;
 mod sequence;
 mod session;
 mod slots;
@@ -126,7 +129,9 @@ pub use interrupt::Interrupt;
 pub use limits::{Capabilities, Limits, Usage};
 pub use model::{AdapterSource, KvLayout, Model, ModelInfo, SessionOptions};
 pub use outputs::{Outputs, Rows, Sampled};
+pub use results::Results;
 pub use sampling::{breakers::DryBreakers, params::Sampling};
+pub use seats::Seats;
 pub use sequence::Sequence;
 pub use session::{OpenOptions, Session};
 pub use slots::Slots;

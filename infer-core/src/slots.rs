@@ -1,5 +1,5 @@
 use crate::{
-    Batch, Capabilities, Entry, Error, ErrorKind, Limits, Result, Sequence, Want,
+    Batch, Capabilities, Entry, Error, ErrorKind, Limits, Result, Sequence, Usage, Want,
     sequence::{DROPPED, FREE, OPEN, SPENT, Slot, Table},
 };
 use std::{
@@ -113,6 +113,31 @@ impl Slots {
             )));
         }
         Ok(held)
+    }
+
+    /// The positions held in a slot, of which the first `len` are to be kept or forked.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) where there are fewer.
+    ///
+    /// # Panics
+    /// When `slot` is not one of this session's.
+    pub fn check_cut(&self, slot: u32, len: usize) -> Result<usize> {
+        let held = self.len(slot);
+        if len > held {
+            return Err(Error::invalid_input(format!("the sequence has {held} positions, fewer than {len}")));
+        }
+        Ok(held)
+    }
+
+    /// What is in use where each sequence has room for a whole context, and a cell is a position of one sequence.
+    #[must_use]
+    pub fn usage(&self, limits: &Limits) -> Usage {
+        let open = self.open_count();
+        let held: usize = (0..).zip(&self.table.slots).map(|(slot, _)| self.len(slot)).sum();
+        let dropped: usize = self.dropped().map(|slot| self.len(slot)).sum();
+        let used = held.saturating_sub(dropped);
+        Usage::new(open, limits.sequences - open, used, limits.context * limits.sequences - used)
     }
 
     /// Marks a slot whose cells were lost: its sequence is refused from now on, and the slot is free when the handle

@@ -6,7 +6,6 @@ mod cut;
 mod device;
 pub(crate) mod open;
 mod pass;
-mod results;
 mod score;
 mod state;
 
@@ -15,13 +14,12 @@ use self::{
     ahead::Ahead,
     cut::vacate,
     pass::{Damage, Running},
-    results::Results,
     score::Target,
 };
 use crate::{KvType, Model, cells::Cells, raw};
 use infer_core::{
-    Batch, Capabilities, Interrupt, KvLayout, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampled, Sampling,
-    Sequence, Slots, Token, Usage, sampling::Sampler,
+    Batch, Capabilities, Interrupt, KvLayout, Limits, ModelInfo, OpenOptions, Outputs, Result, Results, Sampled,
+    Sampling, Seats, Sequence, Slots, Token, Usage,
 };
 use std::{
     fmt,
@@ -66,8 +64,9 @@ pub struct Session {
     context: raw::Context,
     batch: raw::Batch,
     slots: Slots,
-    /// By slot.
-    seats: Vec<Seat>,
+    seats: Seats,
+    /// Slot → the adapter its sequence is computed with.
+    adapted: Box<[Option<usize>]>,
     cells: Cells,
     /// Cells there are.
     total: usize,
@@ -102,16 +101,6 @@ pub struct Session {
     ahead: Option<Ahead>,
 }
 
-/// What is known of a sequence beside its cells.
-#[derive(Default)]
-struct Seat {
-    /// The tokens it holds: a sampling set later has to know them.
-    tokens: Vec<Token>,
-    sampler: Option<Sampler>,
-    /// What it is computed with.
-    adapter: Option<usize>,
-}
-
 impl Session {
     /// The model, as this crate has it.
     #[must_use]
@@ -142,13 +131,8 @@ impl Session {
         let (slot, sequence) = self.slots.open()?;
         let context = self.limits.context;
         self.cells.reserve(slot, context);
-        // Room at once, so that a step never allocates; where there is none, it grows as it goes.
-        drop(self.seat(slot).tokens.try_reserve_exact(context));
+        self.seats.reserve(slot, context);
         Ok((slot, sequence))
-    }
-
-    fn seat(&mut self, slot: u32) -> &mut Seat {
-        &mut self.seats[slot as usize]
     }
 }
 
@@ -188,7 +172,7 @@ impl infer_core::Session for Session {
         self.begin();
         let adapter = self.adapter_of(options)?;
         let (slot, sequence) = self.take_slot()?;
-        self.seat(slot).adapter = adapter;
+        self.adapted[slot as usize] = adapter;
         Ok(sequence)
     }
 
@@ -208,11 +192,7 @@ impl infer_core::Session for Session {
         self.begin();
         let slot = self.slots.slot(seq)?;
         let vocab = infer_core::Tokenizer::vocab(self.model.tokenizer());
-        let mut sampler = Sampler::for_vocab(sampling, prompt, vocab)?;
-        let seat = self.seat(slot);
-        sampler.accept(0, &seat.tokens);
-        seat.sampler = Some(sampler);
-        Ok(())
+        self.seats.sample_with(slot, sampling, prompt, vocab)
     }
 
     fn decode(&mut self, batch: &Batch) -> Result<()> {
@@ -220,7 +200,7 @@ impl infer_core::Session for Session {
     }
 
     fn outputs(&self) -> Outputs<'_> {
-        self.results.outputs(self.context.logits(), self.limits.vocab)
+        self.results.outputs_over(self.context.logits(), self.limits.vocab)
     }
 
     fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {

@@ -4,7 +4,6 @@ mod cut;
 mod open;
 mod pass;
 mod plan;
-mod results;
 mod row;
 mod score;
 mod state;
@@ -13,11 +12,10 @@ pub(crate) use open::threads;
 
 pub(crate) use row::Logits;
 
-use self::results::Results;
 use crate::{decoder::Decoder, forward::Forward};
 use infer_core::{
-    Batch, Capabilities, Error, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Slots,
-    Token, Usage, Vocab, sampling::Sampler,
+    Batch, Capabilities, Error, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Results, Sampling, Seats,
+    Sequence, Slots, Token, Usage, Vocab,
 };
 use std::{
     fmt,
@@ -54,8 +52,7 @@ use std::{
 pub struct Session {
     forward: Forward,
     slots: Slots,
-    /// By slot.
-    seats: Vec<Seat>,
+    seats: Seats,
     limits: Limits,
     capabilities: Capabilities,
     interrupt: Interrupt,
@@ -67,14 +64,6 @@ pub struct Session {
     /// Tokens computed in one run where each of them is scored.
     scored: usize,
     work: pass::Work,
-}
-
-/// What is known of a sequence beside its keys and values.
-#[derive(Default)]
-struct Seat {
-    /// The tokens it holds: a sampling set later has to know them.
-    tokens: Vec<Token>,
-    sampler: Option<Sampler>,
 }
 
 impl Session {
@@ -100,24 +89,18 @@ impl Session {
     fn take_slot(&mut self) -> Result<(u32, Sequence)> {
         let (slot, sequence) = self.slots.open()?;
         // Room at once, so that a step never allocates; where there is none, it grows as it goes.
-        let context = self.limits.context;
-        drop(self.seat(slot).tokens.try_reserve_exact(context));
+        self.seats.reserve(slot, self.limits.context);
         Ok((slot, sequence))
-    }
-
-    fn seat(&mut self, slot: u32) -> &mut Seat {
-        &mut self.seats[slot as usize]
     }
 }
 
 /// Empties a slot: keys and values, tokens, sampling.
-fn vacate(forward: &mut Forward, seats: &mut [Seat], slot: u32) {
+fn vacate(forward: &mut Forward, seats: &mut Seats, slot: u32) {
     // Nothing is copied where nothing is kept, and so nothing can fail.
     if let Err(error) = forward.truncate(slot, 0) {
         tracing::warn!("what a dropped sequence held could not be let go of: {error}");
     }
-    seats[slot as usize].tokens.clear();
-    seats[slot as usize].sampler = None;
+    seats.clear(slot);
 }
 
 impl infer_core::Session for Session {
@@ -135,13 +118,7 @@ impl infer_core::Session for Session {
 
     /// A cell is a position of one sequence; a fork has its own, also where it shares tensors for a while.
     fn usage(&self) -> Usage {
-        let open = self.slots.open_count();
-        let all = 0..u32::try_from(self.limits.sequences).unwrap_or(u32::MAX);
-        let held: usize = all.map(|slot| self.slots.len(slot)).sum();
-        let dropped: usize = self.slots.dropped().map(|slot| self.slots.len(slot)).sum();
-        let used = held.saturating_sub(dropped);
-        let total = self.limits.context * self.limits.sequences;
-        Usage::new(open, self.limits.sequences - open, used, total - used)
+        self.slots.usage(&self.limits)
     }
 
     fn interrupt(&self) -> Interrupt {
@@ -176,11 +153,7 @@ impl infer_core::Session for Session {
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
         self.begin();
         let slot = self.slots.slot(seq)?;
-        let mut sampler = Sampler::for_vocab(sampling, prompt, &self.vocab)?;
-        let seat = self.seat(slot);
-        sampler.accept(0, &seat.tokens);
-        seat.sampler = Some(sampler);
-        Ok(())
+        self.seats.sample_with(slot, sampling, prompt, &self.vocab)
     }
 
     fn decode(&mut self, batch: &Batch) -> Result<()> {
@@ -188,7 +161,7 @@ impl infer_core::Session for Session {
     }
 
     fn outputs(&self) -> Outputs<'_> {
-        self.results.outputs(self.limits.vocab)
+        self.results.outputs()
     }
 
     fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {

@@ -47,6 +47,7 @@ mod dry;
 mod logit;
 pub(crate) mod params;
 mod penalties;
+mod probability;
 mod row;
 mod sampler;
 #[cfg(test)]
@@ -59,5 +60,6 @@ use crate::Sampling;
 
 pub use constrained::LookAhead;
 pub use logit::Logit;
+pub use probability::log_probability;
 pub use sampler::Sampler;
 pub use uniform::uniform;

@@ -1,3 +1,4 @@
+use super::session::ROOM;
 use crate::{Error, ErrorKind, KvLayout, Result, Token};
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ struct Position {
 impl Cache {
     pub(super) fn new(slots: usize, context: usize, cells: usize, layout: KvLayout) -> Self {
         let cells = u32::try_from(cells).expect("cells are counted in u32");
-        let room = context.min(1024); // so that a step does not allocate before a sequence is that long
+        let room = context.min(ROOM);
         Self {
             slots: (0..slots).map(|_| Vec::with_capacity(room)).collect(),
             holders: vec![0; cells as usize].into(),

@@ -1,7 +1,6 @@
 use crate::{
-    Batch, Capabilities, Entry, Error, ErrorKind, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Rows,
-    Sampled, Sampling, Sequence, Session, Slots, Token, Usage, Vocab, Want,
-    sampling::Sampler,
+    Batch, Capabilities, Entry, Error, ErrorKind, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Results,
+    Sampling, Seats, Sequence, Session, Slots, Token, Usage, Vocab, Want,
     testing::{
         Cuts, Fault, Script, Step,
         adapters::Adapters,
@@ -20,6 +19,8 @@ use std::{
     },
 };
 
+/// Tokens that there is room for from the start, so that a step does not allocate before a sequence is that long.
+pub(super) const ROOM: usize = 1024;
 /// Width of the hidden state.
 pub(super) const WIDTH: usize = 64;
 
@@ -33,33 +34,19 @@ pub struct Scripted {
     capabilities: Capabilities,
     slots: Slots,
     cache: Cache,
-    samplers: Box<[Option<Sampler>]>,
+    seats: Seats,
     adapters: Adapters,
     /// Slot → the adapter its sequence is computed with.
     adapted: Box<[Option<usize>]>,
-    found: Found,
+    results: Results,
+    /// Rows of logits that the last pass computed.
+    logits: Vec<f32>,
     passes: u64,
     lost: bool,
     raised: Arc<AtomicBool>,
     interrupt: Interrupt,
     /// Sessions of native runtimes may not be sent; what passes its tests with this one must do without too.
     not_send: PhantomData<*const ()>,
-}
-
-/// What a pass has found, in the arrays that [`Outputs`] shows.
-#[derive(Default)]
-struct Found {
-    sampled: Vec<Sampled>,
-    sampled_ends: Vec<u32>,
-    top: Vec<Sampled>,
-    top_ends: Vec<u32>,
-    logits: Vec<f32>,
-    logits_rows: Vec<u32>,
-    hidden: Vec<f32>,
-    hidden_rows: Vec<u32>,
-    scores: Vec<f32>,
-    score_ends: Vec<u32>,
-    errors: Vec<(u32, Error)>,
 }
 
 impl Scripted {
@@ -81,10 +68,11 @@ impl Scripted {
             number,
             slots: Slots::new(u32::try_from(limits.sequences).expect("the model has checked it")),
             cache: Cache::new(limits.sequences, limits.context, cells, script.layout),
-            samplers: (0..limits.sequences).map(|_| None).collect(),
+            seats: Seats::new(limits.sequences),
             adapted: (0..limits.sequences).map(|_| None).collect(),
             adapters,
-            found: Found::default(),
+            results: Results::default(),
+            logits: Vec::new(),
             passes: 0,
             lost: false,
             raised,
@@ -103,11 +91,12 @@ impl Scripted {
         if self.lost {
             return Err(ErrorKind::SessionLost.into());
         }
-        self.found.clear();
-        let Self { slots, cache, samplers, .. } = self;
+        self.results.clear();
+        self.logits.clear();
+        let Self { slots, cache, seats, .. } = self;
         slots.reap(|slot| {
             cache.truncate(slot, 0);
-            samplers[slot as usize] = None;
+            seats.clear(slot);
         });
         Ok(())
     }
@@ -115,10 +104,7 @@ impl Scripted {
     /// The slot of a sequence that may be cut to, or forked at, `len`.
     fn cut(&self, seq: &Sequence, len: usize) -> Result<u32> {
         let slot = self.slots.slot(seq)?;
-        let held = self.slots.len(slot);
-        if len > held {
-            return Err(Error::invalid_input(format!("the sequence has {held} positions, fewer than {len}")));
-        }
+        let held = self.slots.check_cut(slot, len)?;
         if !self.script.cuts.allow(held, len) {
             return Err(Error::unsupported(format!(
                 "this model cannot go back from {held} positions to {len}; compute the sequence again"
@@ -133,16 +119,6 @@ impl Scripted {
 
     fn check_save(&self) -> Result<()> {
         if self.capabilities.save { Ok(()) } else { Err(Error::unsupported("this session cannot save sequences")) }
-    }
-
-    fn check_sampling(&self, batch: &Batch) -> Result<()> {
-        let lacking = |entry: &Entry| entry.want() == Want::Token && self.samplers[entry.slot() as usize].is_none();
-        match batch.entries().iter().position(lacking) {
-            Some(index) => Err(Error::invalid_input(format!(
-                "entry {index} of the batch wants a token, and no sampling was set for its sequence; call `sample_with`"
-            ))),
-            None => Ok(()),
-        }
     }
 
     /// Computes the batch entry by entry, until it is done or something goes wrong.
@@ -166,77 +142,62 @@ impl Scripted {
     }
 
     fn compute(&mut self, entry: &Entry, tokens: &[Token]) {
-        let Self { script, cache, found, limits, adapters, adapted, .. } = self;
+        let Self { script, cache, results, logits, limits, adapters, adapted, .. } = self;
         let slot = entry.slot();
         let seed = adapters.seed(adapted[slot as usize], script.seed);
         for (at, &token) in (entry.start()..).zip(tokens) {
             if entry.want() == Want::Score {
                 let after = Distribution::new(script, cache, slot, seed);
-                found.scores.push(if at == 0 { 0.0 } else { after.logprob(token, limits.vocab) });
+                results.scores_mut().push(if at == 0 { 0.0 } else { after.logprob(token, limits.vocab) });
             }
             cache.push(slot, token, seed);
         }
-        let (mut logits_row, mut hidden_row) = (Rows::NONE, Rows::NONE);
         let after = Distribution::new(script, cache, slot, seed);
         match entry.want() {
-            Want::Token | Want::Logits => {
-                if entry.want() == Want::Logits {
-                    logits_row = count(found.logits.len() / limits.vocab);
-                }
-                found.logits.extend((0..limits.vocab).map(|token| after.logit(token)));
-            }
+            Want::Token | Want::Logits => logits.extend((0..limits.vocab).map(|token| after.logit(token))),
             Want::Embedding => {
-                hidden_row = count(found.hidden.len() / WIDTH);
-                found.hidden.extend((0..WIDTH).map(|i| unit(after.digest, i) * 2.0 - 1.0));
+                let hidden: [f32; WIDTH] = std::array::from_fn(|i| unit(after.digest, i) * 2.0 - 1.0);
+                let row = results.add_hidden(&hidden);
+                results.end_hidden(Some(row));
             }
             Want::Nothing | Want::Score => {}
         }
-        found.logits_rows.push(logits_row);
-        found.hidden_rows.push(hidden_row);
-        found.score_ends.push(count(found.scores.len()));
+        if entry.want() != Want::Embedding {
+            results.end_hidden(None);
+        }
+        results.end_scores();
     }
 
     /// Feeds the samplers and draws what is wanted.
     fn draw(&mut self, batch: &Batch) -> Result<()> {
-        let Self { samplers, found, limits, .. } = self;
-        let mut rows = found.logits.chunks_exact(limits.vocab);
-        for (index, entry) in batch.entries().iter().enumerate() {
+        let Self { seats, results, logits, limits, .. } = self;
+        seats.accept(batch);
+        let mut rows = (0..).zip(logits.chunks_exact(limits.vocab));
+        for entry in batch.entries() {
             let row = if matches!(entry.want(), Want::Token | Want::Logits) { rows.next() } else { None };
-            if let Some(sampler) = &mut samplers[entry.slot() as usize] {
-                sampler.accept(entry.start(), batch.tokens(entry));
-                if let Some(row) = row {
-                    match sampler.sample(row, entry.start() + entry.range().len(), &mut found.sampled) {
-                        Err(error) if error.kind() == ErrorKind::InvalidConstraint => {
-                            found.errors.push((count(index), error));
-                        }
-                        drawn => drawn?,
-                    }
-                    sampler.top(row, &mut found.top)?;
-                }
+            if let (Some((_, row)), Some(sampler)) = (row, seats.sampler_mut(entry.slot())) {
+                results.draw(row, sampler, entry.start() + entry.range().len())?;
             }
-            found.sampled_ends.push(count(found.sampled.len()));
-            found.top_ends.push(count(found.top.len()));
+            results.end_entry(row.filter(|_| entry.want() == Want::Logits).map(|(number, _)| number));
         }
         Ok(())
     }
 
     /// Brings everything back to before the pass.
     fn take_back(&mut self, batch: &Batch) {
-        self.found.clear();
+        self.results.clear();
+        self.seats.take_back(batch);
         for entry in batch.entries() {
             self.cache.truncate(entry.slot(), entry.start());
-            if let Some(sampler) = &mut self.samplers[entry.slot() as usize] {
-                sampler.truncate(entry.start());
-            }
         }
     }
 
     /// Gives the sequences of the batch up: their cells are empty and their handles refused.
     fn spend(&mut self, batch: &Batch) {
-        self.found.clear();
+        self.results.clear();
         for entry in batch.entries() {
             self.cache.truncate(entry.slot(), 0);
-            self.samplers[entry.slot() as usize] = None;
+            self.seats.clear(entry.slot());
             self.slots.spend(entry.slot());
         }
     }
@@ -296,6 +257,7 @@ impl Session for Scripted {
         self.begin()?;
         let adapter = self.adapters.find(options.adapter.as_deref())?;
         let (slot, seq) = self.slots.open()?;
+        self.seats.reserve(slot, self.limits.context.min(ROOM));
         self.adapted[slot as usize] = adapter;
         Ok(seq)
     }
@@ -305,6 +267,7 @@ impl Session for Scripted {
         let from = self.cut(parent, len)?;
         let (to, seq) = self.slots.open()?;
         self.cache.fork(from, to, len);
+        self.seats.fork(from, to, len);
         self.adapted[to as usize] = self.adapted[from as usize];
         self.slots.set_len(to, len);
         Ok(seq)
@@ -314,9 +277,7 @@ impl Session for Scripted {
         self.begin()?;
         let slot = self.cut(seq, len)?;
         self.cache.truncate(slot, len);
-        if let Some(sampler) = &mut self.samplers[slot as usize] {
-            sampler.truncate(len);
-        }
+        self.seats.truncate(slot, len);
         self.slots.set_len(slot, len);
         Ok(())
     }
@@ -328,7 +289,7 @@ impl Session for Scripted {
         if !self.capabilities.shift {
             return Err(Error::unsupported("this session cannot move positions"));
         }
-        self.samplers[slot as usize] = None;
+        self.seats.remove(slot, dropped.clone());
         self.slots.set_len(slot, held - dropped.len());
         self.cache.remove(slot, dropped);
         Ok(())
@@ -337,17 +298,13 @@ impl Session for Scripted {
     fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
         self.begin()?;
         let slot = self.slots.slot(seq)?;
-        let mut sampler = Sampler::for_vocab(sampling, prompt, &self.vocab)?;
-        let held: Vec<Token> = self.cache.tokens(slot).collect();
-        sampler.accept(0, &held);
-        self.samplers[slot as usize] = Some(sampler);
-        Ok(())
+        self.seats.sample_with(slot, sampling, prompt, &self.vocab)
     }
 
     fn decode(&mut self, batch: &Batch) -> Result<()> {
         self.begin()?;
         self.slots.check(batch, &self.limits, &self.capabilities)?;
-        self.check_sampling(batch)?;
+        self.seats.check(batch)?;
         self.adapters.check(batch.entries().iter().map(|entry| self.adapted[entry.slot() as usize]))?;
         self.cache.check_room(batch.entries().iter().map(|entry| (entry.slot(), entry.range().len())))?;
         self.pass(batch).map_err(|(done, fault)| self.fail(batch, done, fault))?;
@@ -355,18 +312,13 @@ impl Session for Scripted {
             self.take_back(batch);
             return Err(error);
         }
+        self.seats.commit(batch);
         self.slots.commit(batch);
         Ok(())
     }
 
     fn outputs(&self) -> Outputs<'_> {
-        let found = &self.found;
-        Outputs::new(&found.sampled, &found.sampled_ends)
-            .with_top(&found.top, &found.top_ends)
-            .with_logits(Rows::new(&found.logits, self.limits.vocab, &found.logits_rows))
-            .with_embeddings(Rows::new(&found.hidden, WIDTH, &found.hidden_rows))
-            .with_scores(&found.scores, &found.score_ends)
-            .with_errors(&found.errors)
+        self.results.outputs_over(&self.logits, self.limits.vocab)
     }
 
     fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
@@ -389,25 +341,10 @@ impl Session for Scripted {
         self.adapted[slot as usize] = adapter;
         for &(token, digest) in &positions {
             self.cache.push_digest(slot, token, digest);
+            self.seats.fill(slot, &[token]);
         }
         self.slots.set_len(slot, positions.len());
         Ok(seq)
-    }
-}
-
-impl Found {
-    fn clear(&mut self) {
-        self.sampled.clear();
-        self.sampled_ends.clear();
-        self.top.clear();
-        self.top_ends.clear();
-        self.logits.clear();
-        self.logits_rows.clear();
-        self.hidden.clear();
-        self.hidden_rows.clear();
-        self.scores.clear();
-        self.score_ends.clear();
-        self.errors.clear();
     }
 }
 
@@ -448,10 +385,6 @@ impl Distribution {
 /// A number in `0.0..1.0`, the `i`th of a digest.
 fn unit(digest: u64, i: usize) -> f32 {
     (mix(digest ^ mix(i as u64)) >> 40) as f32 / (1 << 24) as f32
-}
-
-fn count(n: usize) -> u32 {
-    u32::try_from(n).expect("a batch is counted in u32")
 }
 
 impl fmt::Debug for Scripted {

@@ -104,7 +104,7 @@ impl Session {
 
     /// The one adapter of all sequences of a batch.
     pub(super) fn adapter_for(&self, batch: &Batch) -> Result<Option<usize>> {
-        let mut entries = batch.entries().iter().map(|entry| self.seats[entry.slot() as usize].adapter).enumerate();
+        let mut entries = batch.entries().iter().map(|entry| self.adapted[entry.slot() as usize]).enumerate();
         let Some((_, first)) = entries.next() else { return Ok(None) };
         let Some((index, other)) = entries.find(|&(_, other)| other != first) else { return Ok(first) };
         let named = |adapter| match self.adapters.name(adapter) {

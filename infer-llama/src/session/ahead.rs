@@ -17,7 +17,7 @@ impl Session {
     pub(super) fn look_ahead(&mut self, batch: &Batch) {
         let Self { seats, ahead: Some(ahead), .. } = self else { return };
         for entry in batch.entries().iter().filter(|&entry| super::pass::wants_row(entry)) {
-            let Some(sampler) = &mut seats[entry.slot() as usize].sampler else { continue };
+            let Some(sampler) = seats.sampler_mut(entry.slot()) else { continue };
             if let Some(job) = sampler.look_ahead(entry.start(), batch.tokens(entry)) {
                 ahead.begin(entry.slot(), job);
             }
@@ -28,7 +28,7 @@ impl Session {
     pub(super) fn rejoin(&mut self) {
         let Self { seats, ahead: Some(ahead), .. } = self else { return };
         ahead.finish(|slot, found| {
-            if let Some(sampler) = &mut seats[slot as usize].sampler {
+            if let Some(sampler) = seats.sampler_mut(slot) {
                 sampler.rejoin(found);
             }
         });

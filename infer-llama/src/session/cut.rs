@@ -1,8 +1,8 @@
 //! Cells of sequences that exist: shared or copied, cut, given up.
 
-use super::{Seat, Session};
+use super::Session;
 use crate::{cells::Cells, error::BACKEND, raw};
-use infer_core::{Error, KvLayout, Result, Sequence};
+use infer_core::{Error, KvLayout, Result, Seats, Sequence};
 use std::ops::Range;
 
 impl Session {
@@ -10,17 +10,14 @@ impl Session {
     pub(super) fn fork_at(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
         self.begin();
         let from = self.slots.slot(parent)?;
-        let held = self.slots.len(from);
+        let held = self.slots.check_cut(from, len)?;
         self.check_cut(from, held, len)?;
         let (to, child) = self.take_slot()?;
         // Should it fail, dropping the child gives the slot back.
         self.copy(from, to, held, len)?;
         self.cells.fork(from, to, len);
-        // Taken out for a moment, since both lie in one vector.
-        let tokens = std::mem::take(&mut self.seat(from).tokens);
-        self.seat(to).tokens.extend_from_slice(&tokens[..len]);
-        self.seat(from).tokens = tokens;
-        self.seat(to).adapter = self.seat(from).adapter;
+        self.seats.fork(from, to, len);
+        self.adapted[to as usize] = self.adapted[from as usize];
         self.slots.set_len(to, len);
         Ok(child)
     }
@@ -29,7 +26,7 @@ impl Session {
     pub(super) fn cut_to(&mut self, seq: &Sequence, len: usize) -> Result<()> {
         self.begin();
         let slot = self.slots.slot(seq)?;
-        let held = self.slots.len(slot);
+        let held = self.slots.check_cut(slot, len)?;
         self.check_cut(slot, held, len)?;
         if len == held {
             return Ok(());
@@ -38,11 +35,7 @@ impl Session {
             return Err(Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND));
         }
         self.cells.cut(slot, len);
-        let seat = self.seat(slot);
-        seat.tokens.truncate(len);
-        if let Some(sampler) = &mut seat.sampler {
-            sampler.truncate(len);
-        }
+        self.seats.truncate(slot, len);
         self.slots.set_len(slot, len);
         Ok(())
     }
@@ -56,7 +49,7 @@ impl Session {
         if dropped.end == held {
             // Nothing is behind it: a cut.
             self.cut_to(seq, dropped.start)?;
-            self.seat(slot).sampler = None;
+            self.seats.forget_sampling(slot);
             return Ok(());
         }
         self.moving = Some(slot);
@@ -75,9 +68,7 @@ impl Session {
             }
         }
         self.slots.set_len(slot, held - dropped.len());
-        let seat = self.seat(slot);
-        seat.sampler = None;
-        seat.tokens.drain(dropped.clone());
+        self.seats.remove(slot, dropped.clone());
         self.cells.remove(slot, dropped);
         Ok(())
     }
@@ -109,9 +100,6 @@ impl Session {
 
     /// Whether a sequence of `held` positions can be cut to `len`, as far as can be known before it is tried.
     fn check_cut(&mut self, slot: u32, held: usize, len: usize) -> Result<()> {
-        if len > held {
-            return Err(Error::invalid_input(format!("the sequence has {held} positions, fewer than {len}")));
-        }
         if len > 0 && len < held && (!self.can_cut() || !self.is_intact(slot, len)) {
             return Err(Error::unsupported(format!(
                 "the model's memory cannot go back from {held} positions to {len}; compute the sequence again"
@@ -142,15 +130,12 @@ impl Session {
     }
 }
 
-/// Empties a slot: cells, tokens, sampling, adapter.
-pub(super) fn vacate(context: &mut raw::Context, seats: &mut [Seat], cells: &mut Cells, slot: u32) {
+/// Empties a slot: cells, tokens, sampling.
+pub(super) fn vacate(context: &mut raw::Context, seats: &mut Seats, cells: &mut Cells, slot: u32) {
     // Removing all of a sequence always works; if it did not, its cells would be missing and nothing would be wrong.
     if let Err(error) = context.remove(slot, 0) {
         tracing::warn!("the cells of a dropped sequence could not be cleared: {error}");
     }
     cells.cut(slot, 0);
-    let seat = &mut seats[slot as usize];
-    seat.tokens.clear();
-    seat.sampler = None;
-    seat.adapter = None;
+    seats.clear(slot);
 }

@@ -28,7 +28,7 @@ impl Session {
         let (vocab, filters) = (self.limits.vocab, has_filters(&self.model));
         for entry in batch.entries().iter().filter(|entry| entry.want() != Want::Nothing) {
             let (slot, position) = (entry.slot(), entry.start() + entry.range().len());
-            let sampler = self.seats[slot as usize].sampler.as_ref().filter(|_| entry.want() == Want::Token);
+            let sampler = self.seats.sampler(slot).filter(|_| entry.want() == Want::Token);
             let draw = sampler
                 .and_then(|sampler| Some((shape(sampler.sampling(), vocab, filters)?, inputs(sampler, position))));
             self.context.set_draw(slot, draw.map(|(shape, _)| shape))?;

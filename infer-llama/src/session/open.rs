@@ -1,9 +1,9 @@
 //! How a session is made: options checked, memory looked at, and only then anything native.
 
-use super::{Adapters, Ahead, Results, Seat, Session, device};
+use super::{Adapters, Ahead, Session, device};
 use crate::{Model, SessionOptions, cells::Cells, convert, devices, error::BACKEND, memory::Shape, raw};
 use infer_core::{
-    Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Slots,
+    Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Results, Seats, Slots,
     machine::{Size, allowed_cpus, available_memory, available_threads},
 };
 use std::sync::{Arc, atomic::AtomicBool};
@@ -40,7 +40,8 @@ impl Session {
             kv_types: (options.keys, options.values),
             batch: raw::Batch::new(batch, sequences),
             slots: Slots::new(sequences),
-            seats: (0..sequences).map(|_| Seat::default()).collect(),
+            seats: Seats::new(sequences as usize),
+            adapted: vec![None; sequences as usize].into(),
             cells: Cells::new(sequences as usize, shape.cells as usize, plan.params.unified),
             total: shape.cells as usize,
             layout: plan.layout,

@@ -5,7 +5,7 @@
 
 use super::{Session, cut::vacate};
 use crate::{error::BACKEND, raw::Pass};
-use infer_core::{Batch, Entry, Error, ErrorKind, Result, Rows, Token, Want};
+use infer_core::{Batch, Entry, Error, ErrorKind, Result, Token, Want};
 use std::sync::atomic::Ordering;
 
 /// A sequence of the pass that is running.
@@ -39,7 +39,7 @@ impl Session {
     pub(super) fn run_pass(&mut self, batch: &Batch) -> Result<()> {
         self.begin();
         self.slots.check(batch, &self.limits, &self.answered)?;
-        self.check_sampling(batch)?;
+        self.seats.check(batch)?;
         self.check_scores(batch)?;
         self.context.may_decode()?;
         let adapter = self.adapter_for(batch)?;
@@ -54,37 +54,22 @@ impl Session {
             self.take_back(damage);
             return Err(error);
         }
-        for entry in batch.entries() {
-            if let Some(sampler) = &mut self.seats[entry.slot() as usize].sampler {
-                sampler.accept(entry.start(), batch.tokens(entry));
-            }
-        }
+        self.seats.accept(batch);
         if let Err(error) = self.draw(batch) {
             self.take_back(Damage::Partial);
             return Err(error);
         }
         for (index, entry) in batch.entries().iter().enumerate() {
-            let (slot, tokens) = (entry.slot(), batch.tokens(entry));
+            let slot = entry.slot();
             if self.running[index].again.is_some() {
                 self.renew_last_cell(slot, entry.start());
             }
-            self.cells.grow(slot, tokens.len());
-            self.seat(slot).tokens.extend_from_slice(tokens);
+            self.cells.grow(slot, entry.range().len());
         }
+        self.seats.commit(batch);
         self.slots.commit(batch);
         self.running.clear();
         Ok(())
-    }
-
-    fn check_sampling(&self, batch: &Batch) -> Result<()> {
-        let undrawable =
-            |entry: &Entry| entry.want() == Want::Token && self.seats[entry.slot() as usize].sampler.is_none();
-        match batch.entries().iter().position(undrawable) {
-            Some(index) => Err(Error::invalid_input(format!(
-                "entry {index} of the batch wants a token, and no sampling was set for its sequence"
-            ))),
-            None => Ok(()),
-        }
     }
 
     fn compute(&mut self, batch: &Batch) -> Result<(), Failure> {
@@ -184,17 +169,16 @@ impl Session {
         if self.stop.load(Ordering::Relaxed) {
             return Err((cancelled(), self.earlier()));
         }
-        let hidden = &mut self.results.hidden;
-        let pass = self.context.decode_hidden(&mut self.batch, |row| hidden.extend_from_slice(row));
+        let results = &mut self.results;
+        let pass = self.context.decode_hidden(&mut self.batch, |row| {
+            results.add_hidden(row);
+        });
         self.ended(pass)?;
-        if !self.results.hidden.iter().all(|number| number.is_finite()) {
-            let message = "a hidden state is not numbers; the model or what was restored for it is damaged";
-            return Err((Error::new(ErrorKind::Runtime, message).with_backend(BACKEND), Damage::Partial));
-        }
+        self.results.check_hidden().map_err(|error| (error.with_backend(BACKEND), Damage::Partial))?;
         let mut rows = 0..;
         for entry in batch.entries() {
             let row = if entry.want() == Want::Embedding { rows.next() } else { None };
-            self.results.hidden_rows.push(row.unwrap_or(Rows::NONE));
+            self.results.end_hidden(row);
         }
         Ok(())
     }
@@ -211,24 +195,16 @@ impl Session {
         let mut rows = (0_u32..).zip(logits.chunks_exact(vocab));
         let mut drawn = self.drawn.iter();
         for entry in batch.entries() {
-            let seat = &mut self.seats[entry.slot() as usize];
-            let mut shown = Rows::NONE;
+            let mut shown = None;
             let place = if wants_row(entry) { rows.next() } else { None };
             if entry.want() == Want::Token && self.context.is_drawn(entry.slot()) {
-                self.results.sampled.push(*drawn.next().expect("each was found"));
+                self.results.add_drawn(*drawn.next().expect("each was found"));
             } else if wants_row(entry) {
                 let (number, row) = place.expect("there is a row for each place");
-                if let Some(sampler) = &mut seat.sampler {
-                    match sampler.sample(row, entry.start() + entry.range().len(), &mut self.results.sampled) {
-                        // That of one entry, and no reason to take the others' pass back.
-                        Err(error) if error.kind() == ErrorKind::InvalidConstraint => self.results.fail_entry(error),
-                        drawn => drawn?,
-                    }
-                    sampler.top(row, &mut self.results.top)?;
+                if let Some(sampler) = self.seats.sampler_mut(entry.slot()) {
+                    self.results.draw(row, sampler, entry.start() + entry.range().len())?;
                 }
-                if entry.want() == Want::Logits {
-                    shown = number;
-                }
+                shown = (entry.want() == Want::Logits).then_some(number);
             }
             self.results.end_entry(shown);
         }
@@ -239,7 +215,7 @@ impl Session {
     pub(super) fn take_back(&mut self, damage: Damage) {
         self.results.clear();
         if matches!(damage, Damage::Torn | Damage::Unknown) && !self.can_cut() {
-            for (slot, _) in (0..).zip(0..self.seats.len()) {
+            for (slot, _) in (0..).zip(0..self.limits.sequences) {
                 self.spend(slot);
             }
             self.running.clear();
@@ -253,9 +229,7 @@ impl Session {
                 (_, Some(token)) => self.feed_again(slot, start, token),
                 (Damage::Partial | Damage::Torn, None) => self.is_cut_to(slot, start),
             };
-            if let Some(sampler) = &mut self.seat(slot).sampler {
-                sampler.truncate(start);
-            }
+            self.seats.truncate(slot, start);
             if !whole {
                 self.spend(slot);
             }

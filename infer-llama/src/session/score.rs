@@ -6,7 +6,7 @@
 
 use super::{Session, pass::Damage, pass::Failure};
 use crate::{error::BACKEND, raw::Pass};
-use infer_core::{Batch, Entry, Error, ErrorKind, KvLayout, Result, Token, Want};
+use infer_core::{Batch, Entry, Error, ErrorKind, KvLayout, Result, Token, Want, sampling::log_probability};
 
 /// A token to be scored, and where its score goes.
 #[derive(Clone, Copy)]
@@ -47,8 +47,6 @@ impl Session {
 
     /// Computes the entries that are to be scored, and their scores.
     pub(super) fn score(&mut self, batch: &Batch) -> Result<(), Failure> {
-        let scored = |entry: &Entry| if entry.want() == Want::Score { entry.range().len() } else { 0 };
-        self.results.scores.resize(batch.entries().iter().map(scored).sum(), 0.0);
         self.batch.clear();
         self.places.clear();
         self.targets.clear();
@@ -58,9 +56,10 @@ impl Session {
                 self.take_last(index, entry)?;
             }
         }
-        let mut score = 0;
         for (index, entry) in batch.entries().iter().enumerate() {
             if entry.want() == Want::Score {
+                let score = self.results.scores_mut().len();
+                self.results.scores_mut().resize(score + entry.range().len(), 0.0);
                 if let Some(last) = self.running[index].again {
                     self.feed_scored(
                         entry,
@@ -75,10 +74,8 @@ impl Session {
                 }
                 let (&last, before) = batch.tokens(entry).split_last().expect("an entry without tokens is refused");
                 self.feed_scored(entry, last, entry.start() + before.len(), None)?;
-                score += before.len() + 1;
             }
-            let end = u32::try_from(score).expect("a batch has fewer than 2^31 tokens");
-            self.results.score_ends.push(end);
+            self.results.end_scores();
         }
         self.run_scored()
     }
@@ -103,7 +100,8 @@ impl Session {
         let vocab = self.limits.vocab;
         self.context.find_logits(self.places.iter().copied(), vocab)?;
         for (row, target) in self.context.logits().chunks_exact(vocab).zip(&self.targets) {
-            self.results.scores[target.score] = log_probability(row, target.token)?;
+            let found = log_probability(row, target.token).map_err(|error| error.with_backend(BACKEND))?;
+            self.results.scores_mut()[target.score] = found;
         }
         Ok(())
     }
@@ -111,7 +109,7 @@ impl Session {
     /// Takes the last token out of the sequence of entry `index`, to be fed again.
     fn take_last(&mut self, index: usize, entry: &Entry) -> Result<(), Failure> {
         let (slot, last) = (entry.slot(), entry.start() - 1);
-        let token = self.seat(slot).tokens[last];
+        let token = self.seats.tokens(slot)[last];
         if !self.context.remove(slot, last).map_err(|error| (error, Damage::Unknown))? {
             let error = Error::unsupported("the model's memory cannot cut a sequence").with_backend(BACKEND);
             return Err((error, Damage::Partial));
@@ -140,36 +138,5 @@ impl Session {
     pub(super) fn renew_last_cell(&mut self, slot: u32, len: usize) {
         self.cells.cut(slot, len - 1);
         self.cells.grow(slot, 1);
-    }
-}
-
-/// The natural-log probability of a token by a row of logits, which is summed in 64 bits: a vocabulary is long.
-fn log_probability(row: &[f32], token: Token) -> Result<f32> {
-    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = row.iter().map(|&logit| f64::from(logit - largest).exp()).sum();
-    let score = f64::from(row[token.index()] - largest) - sum.ln();
-    if score.is_nan() {
-        let message =
-            "the logits that are to be scored are not numbers; the model or what was restored for it is damaged";
-        return Err(Error::new(ErrorKind::Runtime, message).with_backend(BACKEND));
-    }
-    Ok(score as f32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probabilities_sum_to_one_whatever_the_logits_are() {
-        for shift in [0.0, 1e4, -1e4] {
-            let row: Vec<f32> = (0..1000).map(|i| shift + (i % 17) as f32 * 0.25).collect();
-            let all = (0..1000).map(|token| f64::from(log_probability(&row, Token(token)).unwrap()).exp());
-            let sum: f64 = all.sum();
-            assert!((sum - 1.0).abs() < 1e-4, "{sum}");
-        }
-        assert_eq!(log_probability(&[0.0, f32::NEG_INFINITY], Token(1)).unwrap(), f32::NEG_INFINITY);
-        assert!(log_probability(&[0.0, f32::NAN], Token(0)).is_err());
-        assert!(log_probability(&[f32::INFINITY, 0.0], Token(0)).is_err());
     }
 }

@@ -23,9 +23,8 @@ impl Session {
         let slot = self.slots.slot(seq)?;
         self.check_states()?;
         let mut header = self.state_header()?;
-        let seat = &self.seats[slot as usize];
-        header.adapter = self.adapters.used(seat.adapter)?;
-        header.tokens.clone_from(&seat.tokens);
+        header.adapter = self.adapters.used(self.adapted[slot as usize])?;
+        header.tokens = self.seats.tokens(slot).to_vec();
         header.payload = self.context.state_len(slot)?;
         let mut writer = Writer::new(to, &header)?;
         let stop = self.stop.clone();
@@ -79,7 +78,7 @@ impl Session {
         }
         self.cells.grow(slot, tokens.len());
         self.slots.set_len(slot, tokens.len());
-        self.seat(slot).tokens.extend_from_slice(&tokens);
+        self.seats.fill(slot, &tokens);
         Ok(sequence)
     }
 

@@ -1,13 +1,13 @@
 //! How a session is made: options checked first, then the graph, then room for keys and values.
 
-use super::{Results, Seat, Session, score::SCORED};
+use super::{Session, score::SCORED};
 use crate::{
     decoder::{Cells, Decoder},
     error::{BACKEND, error, invalid_input},
     forward::Forward,
 };
 use infer_core::{
-    Capabilities, Error, ErrorKind, KvLayout, Limits, ModelInfo, Result, SessionOptions, Slots, Vocab,
+    Capabilities, Error, ErrorKind, KvLayout, Limits, ModelInfo, Result, Results, Seats, SessionOptions, Slots, Vocab,
     machine::{Size, allowed_cpus, available_memory, available_threads},
 };
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Session {
             interrupt: forward.interrupt(),
             forward,
             slots: Slots::new(u32::try_from(plan.sequences).expect("it was checked to be small")),
-            seats: (0..plan.sequences).map(|_| Seat::default()).collect(),
+            seats: Seats::new(plan.sequences),
             limits: Limits::new(plan.context, plan.batch, plan.sequences, vocab.len()),
             capabilities: capabilities(),
             info: info.clone(),

@@ -2,7 +2,7 @@
 
 use super::{Session, plan, row::Logits};
 use crate::forward::Call;
-use infer_core::{Batch, Entry, Error, ErrorKind, Result, Token, Want};
+use infer_core::{Batch, Entry, Result, Token, Want};
 use std::ops::Range;
 
 /// What a pass works in, kept for its memory.
@@ -25,7 +25,7 @@ impl Session {
     pub(super) fn run_pass(&mut self, batch: &Batch) -> Result<()> {
         self.begin();
         self.slots.check(batch, &self.limits, &self.capabilities)?;
-        self.check_sampling(batch)?;
+        self.seats.check(batch)?;
         let mut work = std::mem::take(&mut self.work);
         let outcome = self.compute(batch, &mut work).and_then(|()| self.draw_all(batch, &work));
         work.logits.clear();
@@ -35,22 +35,9 @@ impl Session {
             return Err(error);
         }
         self.forward.kv.commit();
-        for entry in batch.entries() {
-            self.seat(entry.slot()).tokens.extend_from_slice(batch.tokens(entry));
-        }
+        self.seats.commit(batch);
         self.slots.commit(batch);
         Ok(())
-    }
-
-    fn check_sampling(&self, batch: &Batch) -> Result<()> {
-        let undrawable =
-            |entry: &Entry| entry.want() == Want::Token && self.seats[entry.slot() as usize].sampler.is_none();
-        match batch.entries().iter().position(undrawable) {
-            Some(index) => Err(Error::invalid_input(format!(
-                "entry {index} of the batch wants a token, and no sampling was set for its sequence"
-            ))),
-            None => Ok(()),
-        }
     }
 
     fn compute(&mut self, batch: &Batch, work: &mut Work) -> Result<()> {
@@ -125,25 +112,15 @@ impl Session {
 
     /// Feeds the samplers, and draws the tokens that are wanted.
     fn draw_all(&mut self, batch: &Batch, work: &Work) -> Result<()> {
+        self.seats.accept(batch);
+        let Self { seats, results, .. } = self;
         for (entry, place) in batch.entries().iter().zip(&work.places) {
-            let sampler = &mut self.seats[entry.slot() as usize].sampler;
-            if let Some(sampler) = sampler {
-                sampler.accept(entry.start(), batch.tokens(entry));
-            }
             let row = place.map(|(run, row)| work.logits[run].row(row)).transpose()?;
-            if let (Some(row), Some(sampler)) = (row, sampler) {
-                match row.sample(sampler, entry.start() + entry.range().len(), &mut self.results.sampled) {
-                    // That of one entry, and no reason to take the others' pass back.
-                    Err(error) if error.kind() == ErrorKind::InvalidConstraint => self.results.fail_entry(error),
-                    drawn => drawn?,
-                }
-                row.top(sampler, &mut self.results.top)?;
+            if let (Some(row), Some(sampler)) = (row, seats.sampler_mut(entry.slot())) {
+                row.draw(sampler, entry.start() + entry.range().len(), results)?;
             }
-            let shown = row.filter(|_| entry.want() == Want::Logits);
-            if let Some(row) = shown {
-                row.append_to(&mut self.results.logits);
-            }
-            self.results.end_entry(shown.is_some());
+            let shown = row.filter(|_| entry.want() == Want::Logits).map(|row| row.add_to(results));
+            results.end_entry(shown);
         }
         Ok(())
     }
@@ -152,11 +129,7 @@ impl Session {
     fn take_back(&mut self, batch: &Batch) {
         self.results.clear();
         self.forward.kv.discard();
-        for entry in batch.entries() {
-            if let Some(sampler) = &mut self.seat(entry.slot()).sampler {
-                sampler.truncate(entry.start());
-            }
-        }
+        self.seats.take_back(batch);
     }
 }
 

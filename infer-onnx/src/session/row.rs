@@ -2,11 +2,14 @@
 
 use crate::{
     DType, Element,
-    error::error,
+    error::{BACKEND, error},
     raw::{self, as_elements},
 };
-use half::{bf16, f16, slice::HalfFloatSliceExt};
-use infer_core::{ErrorKind, Result, Sampled, Token, sampling::Sampler};
+use half::{bf16, f16};
+use infer_core::{
+    ErrorKind, Result, Results, Token,
+    sampling::{Sampler, log_probability},
+};
 
 /// The logits of a run: rows one after the other.
 pub(crate) struct Logits {
@@ -68,85 +71,31 @@ pub(crate) enum Row<'a> {
 }
 
 impl Row<'_> {
-    /// Draws a token for `position`.
-    pub(crate) fn sample(self, sampler: &mut Sampler, position: usize, out: &mut Vec<Sampled>) -> Result<()> {
+    /// Draws a token for `position`, as [`Results::draw`] does.
+    pub(crate) fn draw(self, sampler: &mut Sampler, position: usize, results: &mut Results) -> Result<()> {
         match self {
-            Self::F32(row) => sampler.sample(row, position, out),
-            Self::F16(row) => sampler.sample(row, position, out),
-            Self::Bf16(row) => sampler.sample(row, position, out),
+            Self::F32(row) => results.draw(row, sampler, position),
+            Self::F16(row) => results.draw(row, sampler, position),
+            Self::Bf16(row) => results.draw(row, sampler, position),
         }
     }
 
-    /// Appends the most probable tokens, as many as the sampling asks for.
-    pub(crate) fn top(self, sampler: &mut Sampler, out: &mut Vec<Sampled>) -> Result<()> {
+    /// Has it shown, as [`Results::add_logits`] does.
+    pub(crate) fn add_to(self, results: &mut Results) -> u32 {
         match self {
-            Self::F32(row) => sampler.top(row, out),
-            Self::F16(row) => sampler.top(row, out),
-            Self::Bf16(row) => sampler.top(row, out),
+            Self::F32(row) => results.add_logits(row),
+            Self::F16(row) => results.add_logits(row),
+            Self::Bf16(row) => results.add_logits(row),
         }
     }
 
-    /// Appends the row.
-    pub(crate) fn append_to(self, out: &mut Vec<f32>) {
-        let from = out.len();
-        match self {
-            Self::F32(row) => out.extend_from_slice(row),
-            Self::F16(row) => {
-                out.resize(from + row.len(), 0.0);
-                row.convert_to_f32_slice(&mut out[from..]);
-            }
-            Self::Bf16(row) => {
-                out.resize(from + row.len(), 0.0);
-                row.convert_to_f32_slice(&mut out[from..]);
-            }
-        }
-    }
-}
-
-/// The natural-log probability of a token by a row of logits, which is summed in 64 bits: a vocabulary is long.
-pub(crate) fn log_probability(row: &[f32], token: Token) -> Result<f32> {
-    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = row.iter().map(|&logit| f64::from(logit - largest).exp()).sum();
-    let score = f64::from(row[token.index()] - largest) - sum.ln();
-    if score.is_nan() {
-        let message =
-            "the logits that are to be scored are not numbers; the model or what was restored for it is damaged";
-        return Err(error(ErrorKind::Runtime, message));
-    }
-    Ok(score as f32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probabilities_sum_to_one_whatever_the_logits_are() {
-        for shift in [0.0, 1e4, -1e4] {
-            let row: Vec<f32> = (0..1000).map(|i| shift + (i % 17) as f32 * 0.25).collect();
-            let sum: f64 = (0..1000).map(|token| f64::from(log_probability(&row, Token(token)).unwrap()).exp()).sum();
-            assert!((sum - 1.0).abs() < 1e-4, "{sum}");
-        }
-        assert_eq!(log_probability(&[0.0, f32::NEG_INFINITY], Token(1)).unwrap(), f32::NEG_INFINITY);
-        assert!(log_probability(&[0.0, f32::NAN], Token(0)).is_err());
-    }
-
-    #[test]
-    fn rows_of_16_bits_draw_as_those_of_32() {
-        let wide = [0.5_f32, -2.0, 3.0, 1.0];
-        let (half, brain) = (wide.map(f16::from_f32), wide.map(bf16::from_f32));
-        let sampling = infer_core::Sampling::greedy().with_logprobs(2);
-        let mut found = Vec::new();
-        for row in [Row::F32(&wide), Row::F16(&half), Row::Bf16(&brain)] {
-            let (mut sampler, mut out) = (Sampler::new(&sampling, &[], 4).unwrap(), Vec::new());
-            row.sample(&mut sampler, 0, &mut out).unwrap();
-            row.top(&mut sampler, &mut out).unwrap();
-            let mut widened = vec![9.0];
-            row.append_to(&mut widened);
-            assert_eq!(widened[1..], wide);
-            found.push(out);
-        }
-        assert_eq!(found[0].iter().map(|one| one.token.0).collect::<Vec<_>>(), [2, 2, 3]);
-        assert!(found[1] == found[0] && found[2] == found[0]);
+    /// The natural-log probability of a token.
+    pub(crate) fn log_probability(self, token: Token) -> Result<f32> {
+        let found = match self {
+            Self::F32(row) => log_probability(row, token),
+            Self::F16(row) => log_probability(row, token),
+            Self::Bf16(row) => log_probability(row, token),
+        };
+        found.map_err(|error| error.with_backend(BACKEND))
     }
 }

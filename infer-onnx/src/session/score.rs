@@ -3,7 +3,7 @@
 //! A token is scored by the row of logits before it. The first token that is fed to a sequence with others in it is scored by the row of the one
 //! before, which is gone: that token is fed again.
 
-use super::{Session, row::log_probability};
+use super::Session;
 use crate::forward::Call;
 use infer_core::{Entry, Result, Token};
 
@@ -15,14 +15,14 @@ impl Session {
     /// Computes an entry that is to be scored, and its scores.
     pub(super) fn score(&mut self, entry: &Entry, tokens: &[Token]) -> Result<()> {
         let (slot, start) = (entry.slot(), entry.start());
-        let again = start.checked_sub(1).map(|last| self.seats[slot as usize].tokens[last]);
+        let again = start.checked_sub(1).map(|last| self.seats.tokens(slot)[last]);
         let fed: Vec<Token> = again.into_iter().chain(tokens.iter().copied()).collect();
         let first = start - usize::from(again.is_some());
         if again.is_none() {
             // Nothing is before it.
-            self.results.scores.push(0.0);
+            self.results.scores_mut().push(0.0);
         }
-        let (mut at, mut wide) = (0, Vec::new());
+        let mut at = 0;
         while at < fed.len() {
             let part = &fed[at..fed.len().min(at + self.scored)];
             let logits = self.forward.run(&Call { slots: slot..slot + 1, past: &[first + at], tokens: part })?;
@@ -32,9 +32,7 @@ impl Session {
                 continue;
             }
             for (row, &next) in fed[at + 1..].iter().enumerate().take(part.len()) {
-                wide.clear();
-                logits.row(row)?.append_to(&mut wide);
-                self.results.scores.push(log_probability(&wide, next)?);
+                self.results.scores_mut().push(logits.row(row)?.log_probability(next)?);
             }
             at += part.len();
         }

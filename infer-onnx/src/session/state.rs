@@ -15,8 +15,8 @@ impl Session {
         let slot = self.slots.slot(seq)?;
         self.forward.check_interrupt()?;
         let mut header = self.state_header()?;
-        let tokens = &self.seats[slot as usize].tokens;
-        header.tokens.clone_from(tokens);
+        let tokens = self.seats.tokens(slot);
+        header.tokens = tokens.to_vec();
         header.payload = self.payload(tokens.len());
         let mut writer = Writer::new(to, &header)?;
         self.forward.save(slot, tokens.len(), &mut writer)?;
@@ -54,7 +54,7 @@ impl Session {
         self.forward.restore(slot, tokens.len(), &mut reader)?;
         reader.finish()?;
         self.slots.set_len(slot, tokens.len());
-        self.seat(slot).tokens.extend_from_slice(&tokens);
+        self.seats.fill(slot, &tokens);
         Ok(sequence)
     }
 
