@@ -5,10 +5,8 @@
 use infer_onnx::{DType, Graph, GraphOptions, Input, LoadOptions, Onnx, Tensor, Value, ValueType, ValueView};
 use kit::script;
 use serde::Deserialize;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
+use test_kit::Folder;
 
 /// Fewer mean that something is wrong with Python, or with what makes the cases.
 const LEAST: usize = 1_400;
@@ -50,9 +48,9 @@ enum Noted {
 #[test]
 fn what_python_passes_passes_with_the_same_outputs() {
     let folder = Folder::new();
-    script::run("onnx_cases.py", [&folder.0], "").unwrap_or_else(|error| panic!("{error}"));
-    let bytes = fs::read(folder.0.join("cases.bin")).unwrap();
-    let lines = fs::read_to_string(folder.0.join("cases.json")).unwrap();
+    script::run("onnx_cases.py", [folder.path()], "").unwrap_or_else(|error| panic!("{error}"));
+    let bytes = fs::read(folder.path().join("cases.bin")).unwrap();
+    let lines = fs::read_to_string(folder.path().join("cases.json")).unwrap();
     let cases: Vec<Case> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (passed, failed): (Vec<&Case>, Vec<&Case>) = cases.iter().partition(|case| case.passed);
 
@@ -218,20 +216,3 @@ const TYPES: [(DType, &str); 26] = [
     (DType::U2, "uint2"),
     (DType::I2, "int2"),
 ];
-
-/// A folder that is removed with its contents when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("onnx-cases-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}

@@ -6,56 +6,14 @@ use infer_core::{
     sampling::{Sampler, uniform},
     testing::{Script, ScriptedModel},
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    sync::Arc,
-};
-
-thread_local! {
-    /// How often this thread has allocated. Other threads (the harness's) do not disturb the count.
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting.
-struct Counting;
-
-impl Counting {
-    fn count() {
-        // A thread that is ending has no counter any more; nothing is measured there.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-    }
-}
-
-// SAFETY: every method hands its arguments to `System` unchanged, and returns what that returns; counting is a
-// constant-initialised thread-local without a destructor, so it does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: the caller guarantees a layout of non-zero size, which is all `System::alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller guarantees that `memory` came from this allocator, hence from `System`, with this layout.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: the caller guarantees that `memory` came from `System` with this layout, and that `size` is non-zero
-        // and does not overflow when rounded up.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
+use std::sync::Arc;
+use test_kit::{Counting, heap};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations_of(work: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
+fn allocations_of(work: impl FnOnce()) -> u64 {
+    heap(work).0.allocations
 }
 
 struct Running {
@@ -64,7 +22,7 @@ struct Running {
     entry: usize,
 }
 
-fn steps(sampling: &Sampling) -> usize {
+fn steps(sampling: &Sampling) -> u64 {
     let model = ScriptedModel::new(Script::new());
     let mut session = model.session(&SessionOptions::new().with_sequences(32)).unwrap();
     let mut running: Vec<Running> = (0..32)
@@ -94,7 +52,6 @@ fn steps(sampling: &Sampling) -> usize {
 
 #[test]
 fn a_step_in_steady_state_has_none() {
-    assert!(allocations_of(|| drop(Vec::<u8>::with_capacity(1))) == 1, "the count does not count");
     assert_eq!(steps(&Sampling::greedy()), 0, "greedy");
     let drawn = Sampling::greedy().with_temperature(0.8).with_top_k(40).with_top_p(0.95).with_min_p(0.05);
     assert_eq!(steps(&drawn), 0, "drawn");

@@ -2,23 +2,20 @@
 //! or with an error. An abort, a stack overflow or a hang fails these tests.
 
 #[allow(unreachable_pub, reason = "the fuzz targets' library shares it and exports it")]
-#[path = "kit/held.rs"]
-mod held;
-
 use infer_core::{
     ErrorKind,
     chat::{Message, RenderOptions, Template},
 };
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// The most that one template may hold at a time.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 
 /// Renders a small conversation. Fails the test where that takes too much memory.
 fn run(source: &str) -> Result<String, infer_core::Error> {
-    let (peak, outcome) = held::peak(|| {
+    let (peak, outcome) = test_kit::peak(|| {
         let template = Template::new(source)?;
         template.render(&[Message::system("Be brief."), Message::user("Hello!")], &RenderOptions::new())
     });

@@ -4,11 +4,8 @@ use infer_core::{
     ErrorKind, Special, Token, Tokenizer as _,
     huggingface::{Settings, Tokenizer},
 };
-use std::{
-    fs,
-    path::PathBuf,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use std::fs;
+use test_kit::Folder;
 
 const TOKENIZER: &str = r#"{
     "added_tokens": [{"id": 3, "content": "<s>", "special": true}, {"id": 4, "content": "<end>", "special": false},
@@ -16,33 +13,15 @@ const TOKENIZER: &str = r#"{
     "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}
 }"#;
 
-/// A folder of its own, gone at the end of a test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("infer-core-huggingface-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let folder = Self(folder);
-        folder.write("tokenizer.json", TOKENIZER);
-        folder
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.0.join(name), text).unwrap();
-    }
-
-    fn open(&self) -> Tokenizer {
-        Tokenizer::open(&self.0).unwrap_or_else(|error| panic!("{error}"))
-    }
+/// A folder with a tokenizer in it.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.file("tokenizer.json", TOKENIZER);
+    folder
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
+fn open(folder: &Folder) -> Tokenizer {
+    Tokenizer::open(folder.path()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn encode(tokenizer: &Tokenizer, text: &str, special: Special) -> Vec<u32> {
@@ -53,13 +32,13 @@ fn encode(tokenizer: &Tokenizer, text: &str, special: Special) -> Vec<u32> {
 
 #[test]
 fn roles_have_their_names_in_the_settings_and_their_ids_in_the_models_own() {
-    let folder = Folder::new();
-    let alone = *folder.open().vocab().special();
+    let folder = folder();
+    let alone = *open(&folder).vocab().special();
     assert_eq!((alone.bos, alone.eos), (None, None));
     // By number first, in any of the three files; and a name where there is one.
-    folder.write("config.json", r#"{"eos_token_id": 5, "bos_token_id": 3, "pad_token_id": null, "vocab_size": 8}"#);
-    folder.write("generation_config.json", r#"{"eos_token_id": [4, -1]}"#);
-    let tokenizer = folder.open();
+    folder.file("config.json", r#"{"eos_token_id": 5, "bos_token_id": 3, "pad_token_id": null, "vocab_size": 8}"#);
+    folder.file("generation_config.json", r#"{"eos_token_id": [4, -1]}"#);
+    let tokenizer = open(&folder);
     let special = tokenizer.vocab().special();
     assert_eq!((special.bos, special.eos, special.pad), (Some(Token(3)), Some(Token(4)), None));
     let ends: Vec<u32> = (0..8).filter(|&id| tokenizer.vocab().is_end(Token(id))).collect();
@@ -67,16 +46,16 @@ fn roles_have_their_names_in_the_settings_and_their_ids_in_the_models_own() {
     // A token that ends a text is structure, whatever its file calls it.
     assert_eq!(encode(&tokenizer, "ab<end>", Special::PARSE), [2, 4]);
     assert!(!encode(&tokenizer, "ab<end>", Special::NONE).contains(&4));
-    folder.write("tokenizer_config.json", r#"{"eos_token": {"content": "<turn>"}, "add_bos_token": true}"#);
-    folder.write("special_tokens_map.json", r#"{"eos_token": "a", "pad_token": "b"}"#);
-    let tokenizer = folder.open();
+    folder.file("tokenizer_config.json", r#"{"eos_token": {"content": "<turn>"}, "add_bos_token": true}"#);
+    folder.file("special_tokens_map.json", r#"{"eos_token": "a", "pad_token": "b"}"#);
+    let tokenizer = open(&folder);
     let special = tokenizer.vocab().special();
     assert_eq!((special.eos, special.pad, special.add_bos), (Some(Token(5)), Some(Token(1)), true));
     assert_eq!(encode(&tokenizer, "a", Special::ADD), [3, 0]);
     // Padding that is text elsewhere stays text.
     assert_eq!(encode(&tokenizer, "bb", Special::NONE), [1, 1]);
-    folder.write("genai_config.json", r#"{"model": {"eos_token_id": 3, "decoder": {}}}"#);
-    assert!(folder.open().vocab().is_end(Token(3)));
+    folder.file("genai_config.json", r#"{"model": {"eos_token_id": 3, "decoder": {}}}"#);
+    assert!(open(&folder).vocab().is_end(Token(3)));
 }
 
 #[test]
@@ -88,39 +67,39 @@ fn files_beside_it_that_are_damaged_are_named() {
         ("config.json", "{\"vocab_size\": -1}"),
         ("genai_config.json", "{\"model\": 1}"),
     ] {
-        let folder = Folder::new();
-        folder.write(name, text);
-        let error = Tokenizer::open(&folder.0).unwrap_err();
+        let folder = folder();
+        folder.file(name, text);
+        let error = Tokenizer::open(folder.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidModel);
         assert!(error.to_string().contains(name), "{error}");
     }
-    let folder = Folder::new();
-    folder.write("config.json", r#"{"eos_token_id": 1000000000}"#);
-    let error = Tokenizer::open(&folder.0).unwrap_err();
+    let folder = folder();
+    folder.file("config.json", r#"{"eos_token_id": 1000000000}"#);
+    let error = Tokenizer::open(folder.path()).unwrap_err();
     assert!(error.to_string().contains("eos_token_id is 1000000000"), "{error}");
 }
 
 #[test]
 fn a_file_that_is_missing_or_none_is_an_error_by_name() {
-    let folder = Folder::new();
-    fs::remove_file(folder.0.join("tokenizer.json")).unwrap();
-    let error = Tokenizer::open(&folder.0).unwrap_err();
+    let folder = folder();
+    fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+    let error = Tokenizer::open(folder.path()).unwrap_err();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("tokenizer.json"), "{error}");
-    fs::create_dir(folder.0.join("tokenizer.json")).unwrap();
-    assert_eq!(Tokenizer::open(folder.0.join("tokenizer.json")).unwrap_err().kind(), ErrorKind::Io);
+    fs::create_dir(folder.path().join("tokenizer.json")).unwrap();
+    assert_eq!(Tokenizer::open(folder.path().join("tokenizer.json")).unwrap_err().kind(), ErrorKind::Io);
 }
 
 #[test]
 fn the_chat_template_is_the_one_for_a_conversation() {
-    let folder = Folder::new();
-    let template = || Settings::read(&folder.0).unwrap().chat_template().map(str::to_owned);
+    let folder = folder();
+    let template = || Settings::read(folder.path()).unwrap().chat_template().map(str::to_owned);
     assert_eq!(template(), None);
     let several = r#"[{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "talk"}]"#;
-    folder.write("tokenizer_config.json", &format!(r#"{{"chat_template": {several}}}"#));
+    folder.file("tokenizer_config.json", &format!(r#"{{"chat_template": {several}}}"#));
     assert_eq!(template().as_deref(), Some("talk"));
-    folder.write("tokenizer_config.json", r#"{"chat_template": "one"}"#);
+    folder.file("tokenizer_config.json", r#"{"chat_template": "one"}"#);
     assert_eq!(template().as_deref(), Some("one"));
     // A file of its own has the last word.
-    folder.write("chat_template.jinja", "alone");
+    folder.file("chat_template.jinja", "alone");
     assert_eq!(template().as_deref(), Some("alone"));
 }

@@ -215,45 +215,25 @@ impl Drop for Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{
-        fmt::Write as _,
-        sync::{Arc, Mutex},
-    };
-    use tracing::{Event, Metadata, Subscriber, field, span};
+    use std::sync::{Arc, Mutex};
+    use test_kit::{Listener, text};
 
-    /// Writes down each event as "LEVEL text".
+    /// What was logged, each event as "LEVEL text".
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 
-    impl Subscriber for Lines {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-            span::Id::from_u64(1)
-        }
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-        fn event(&self, event: &Event<'_>) {
-            struct Text(String);
-            impl field::Visit for Text {
-                fn record_debug(&mut self, field: &field::Field, value: &dyn std::fmt::Debug) {
-                    if field.name() == "message" {
-                        write!(self.0, "{value:?}").unwrap();
-                    }
-                }
-            }
-            let mut text = Text(String::new());
-            event.record(&mut text);
+    /// Writes down each event, and panics at some.
+    fn listener(lines: &Lines) -> impl tracing::Subscriber + use<> {
+        let lines = lines.clone();
+        Listener::new(move |event| {
+            let text = text(event);
             assert_eq!(event.metadata().target(), "llama.cpp");
-            assert!(!text.0.contains("panic!"), "asked to");
-            if text.0.contains("bomb!") {
+            if text.contains("bomb!") {
                 panic::panic_any(Bomb);
             }
-            self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), text.0));
-        }
-        fn enter(&self, _: &span::Id) {}
-        fn exit(&self, _: &span::Id) {}
+            assert!(!text.contains("panic!"), "asked to");
+            lines.0.lock().unwrap().push(format!("{} {text}", event.metadata().level()));
+        })
     }
 
     /// Panics once more when it is dropped.
@@ -267,7 +247,7 @@ mod tests {
 
     fn lines(f: impl FnOnce()) -> Vec<String> {
         let lines = Lines::default();
-        tracing::subscriber::with_default(lines.clone(), f);
+        tracing::subscriber::with_default(listener(&lines), f);
         let all = lines.0.lock().unwrap();
         all.clone()
     }
@@ -288,7 +268,7 @@ mod tests {
     #[test]
     fn threads_do_not_mix() {
         let lines = Lines::default();
-        let subscriber = lines.clone();
+        let subscriber = listener(&lines);
         take(Fragment::Begin(Level::Info), "mine ");
         std::thread::spawn(move || {
             tracing::subscriber::with_default(subscriber, || {

@@ -6,7 +6,6 @@ use build_support::tiny::{VOCAB, WIDTH};
 use infer_core::{AdapterSource, Batch, ErrorKind, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
 use infer_llama::{Llama, Model, ModelOptions, Session, SessionOptions};
 use kit::{
-    Folder, Random, child,
     gguf::{Field, Gguf, Tensor},
     lora, tiny,
 };
@@ -15,6 +14,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
+use test_kit::{Folder, Random, child};
 
 const PROMPT: [u32; 7] = [72, 101, 108, 108, 111, 44, 32];
 
@@ -265,10 +265,10 @@ fn adapters_come_and_go_while_others_compute() {
 /// Not a case by itself: what the children run.
 #[test]
 fn load_and_decode() {
-    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
-    match decode_a_little(Path::new(&path)) {
-        Ok(()) => println!("\nresult: an adapter"),
-        Err(error) => println!("\nresult: {:?}: {}", error.kind(), error.to_string().replace('\n', " ")),
+    let Some(path) = child::file() else { return };
+    match decode_a_little(&path) {
+        Ok(()) => child::answer("an adapter"),
+        Err(error) => child::answer(&format!("{:?}: {}", error.kind(), error.to_string().replace('\n', " "))),
     }
 }
 

@@ -7,38 +7,8 @@ use infer_core::{
 };
 use infer_llama::{Llama, Model, SessionOptions};
 use infer_sys::llama::fake::{self, Script};
-use kit::{Folder, tiny};
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-thread_local! {
-    /// What this thread asked for; other threads of the test program do not matter.
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: everything is handed to the system's allocator as it came; counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: the caller's promise is the one wanted here.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use kit::tiny;
+use test_kit::{Counting, Folder, heap, heap_so_far};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -65,7 +35,7 @@ fn a_step_allocates_nothing() {
         let mut warm = 0;
         for step in 0..300 {
             if step == 30 {
-                warm = ASKED.get();
+                warm = heap_so_far().allocations;
             }
             batch.clear();
             for (seq, next) in &rows {
@@ -78,7 +48,7 @@ fn a_step_allocates_nothing() {
                 assert_eq!(out.logits(index).map(<[f32]>::len), Some(259));
             }
         }
-        assert_eq!(ASKED.get() - warm, 0, "{layout:?}");
+        assert_eq!(heap_so_far().allocations - warm, 0, "{layout:?}");
     }
 }
 
@@ -97,11 +67,12 @@ fn encoding_allocates_nothing() {
         for _ in 0..2 {
             encoder.encode(&texts).unwrap();
         }
-        let warm = ASKED.get();
-        for count in [40, 1, 17, 40] {
-            encoder.encode(&texts[..count]).unwrap();
-            assert_eq!(encoder.vectors().len(), count);
-        }
-        assert_eq!(ASKED.get() - warm, 0, "{pooling:?}");
+        let (asked, ()) = heap(|| {
+            for count in [40, 1, 17, 40] {
+                encoder.encode(&texts[..count]).unwrap();
+                assert_eq!(encoder.vectors().len(), count);
+            }
+        });
+        assert_eq!(asked.allocations, 0, "{pooling:?}");
     }
 }

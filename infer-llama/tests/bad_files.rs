@@ -6,19 +6,19 @@ mod kit;
 use infer_core::{Batch, ErrorKind, OpenOptions, Result, Sampling, Session as _, Special, Token, Tokenizer as _, Want};
 use infer_llama::{Llama, Model, SessionOptions, Tokenizer};
 use kit::{
-    Folder, Random, child,
     gguf::{Field, Gguf, Tensor},
     tiny,
 };
 use std::path::{Path, PathBuf};
+use test_kit::{Folder, Random, child};
 
 /// Not a case by itself: what the children run.
 #[test]
 fn open_and_decode() {
-    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
-    match decode_a_little(Path::new(&path)) {
-        Ok(()) => println!("\nresult: a model"),
-        Err(error) => println!("\nresult: {:?}: {}", error.kind(), error.to_string().replace('\n', " ")),
+    let Some(path) = child::file() else { return };
+    match decode_a_little(&path) {
+        Ok(()) => child::answer("a model"),
+        Err(error) => child::answer(&format!("{:?}: {}", error.kind(), error.to_string().replace('\n', " "))),
     }
 }
 
@@ -348,14 +348,14 @@ fn words_without_end() {
 /// Not a case by itself: what the children run.
 #[test]
 fn encode_long_words() {
-    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
+    let Some(path) = child::file() else { return };
     let tokenizer = Tokenizer::open(&Llama::linked().unwrap(), path).unwrap();
     for word in ["a", "aA", "a ", " ", "1", "!", "\n", "漢", "a\u{301}"] {
         let mut tokens = Vec::new();
         tokenizer.encode(&word.repeat(20_000), Special::NONE, &mut tokens).unwrap();
         assert_eq!(tokens.len(), 20_000 * word.len(), "a token a byte");
     }
-    println!("\nresult: encoded");
+    child::answer("encoded");
 }
 
 #[test]

@@ -7,11 +7,12 @@ use infer_core::{
     sampling::Sampler,
 };
 use infer_llama::{Llama, Model, Session, SessionOptions};
-use kit::{Folder, Random, tiny};
+use kit::tiny;
 use std::{
     panic::{self, AssertUnwindSafe},
     sync::LazyLock,
 };
+use test_kit::{Folder, Listener, Random};
 
 /// Draws that are nearer to the edge between two tokens, as a share of all, may fall on either: sums are rounded differently.
 const EDGE: f64 = 1e-5;
@@ -305,25 +306,6 @@ fn logits_that_are_not_numbers_are_an_error_also_where_they_are_sorted() {
     }
 }
 
-/// Panics when the library logs.
-struct Panics;
-
-impl tracing::Subscriber for Panics {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        panic!("from the subscriber")
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// What the library has attached by then, nobody knows; it is neither freed nor taken for what was there before.
 #[test]
 fn a_panic_while_a_draw_is_placed_harms_nothing() {
@@ -336,7 +318,7 @@ fn a_panic_while_a_draw_is_placed_harms_nothing() {
         session.sample_with(&seq, sampling, &prompt).unwrap();
         let mut batch = Batch::new();
         batch.push(&seq, &prompt, Want::Token);
-        let raised = tracing::subscriber::with_default(Panics, || {
+        let raised = tracing::subscriber::with_default(Listener::new(|_| panic!("from the subscriber")), || {
             panic::catch_unwind(AssertUnwindSafe(|| session.decode(&batch)))
         });
         assert_eq!(raised.unwrap_err().downcast_ref(), Some(&"from the subscriber"));

@@ -5,7 +5,8 @@ mod kit;
 use infer_core::{Error, ErrorKind};
 use infer_llama::{DeviceKind, Llama, Model, ModelOptions, Placed, SplitMode};
 use infer_sys::llama::fake;
-use kit::{Folder, tiny};
+use kit::tiny;
+use test_kit::Folder;
 
 fn llama() -> Llama {
     Llama::from_api(fake::api()).unwrap()

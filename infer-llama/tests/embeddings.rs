@@ -228,7 +228,7 @@ fn an_interrupt_ends_the_work_and_the_encoder_goes_on() {
 
 #[test]
 fn what_is_not_numbers_is_an_error() {
-    let folder = kit::Folder::new();
+    let folder = test_kit::Folder::new();
     let mut gguf = build_support::tiny::bert();
     let table = gguf.tensors.iter_mut().find(|tensor| tensor.name == "token_embd.weight").unwrap();
     assert_eq!(table.dtype, 0, "of 32 bits");

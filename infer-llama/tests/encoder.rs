@@ -6,11 +6,11 @@ use infer_core::{Encoder as _, EncoderOptions, Error, ErrorKind, Pooling, Token}
 use infer_llama::{Encoder, Llama, Model, ModelOptions};
 use infer_sys::llama::fake::{self, Control, Fault, Kind, Live, Rows, Script};
 use kit::{
-    Folder,
     gguf::{Field, Gguf, Tensor},
     tiny,
 };
 use std::thread;
+use test_kit::Folder;
 
 /// The poolings of a model without a head.
 const POOLINGS: [Pooling; 4] = [Pooling::None, Pooling::Mean, Pooling::Cls, Pooling::Last];

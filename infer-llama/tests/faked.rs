@@ -6,15 +6,16 @@ use infer_core::{
     Batch, Error, ErrorKind, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _,
     Want,
 };
-use infer_llama::{Adapter, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
+use infer_llama::{Llama, LoadMode, Model, ModelOptions, Session, SessionOptions};
 use infer_sys::llama::bindings::GGML_LOG_LEVEL_WARN;
 use infer_sys::llama::fake::{self, Control, Fault, Kind, Live, Rows, Script};
-use kit::{Folder, lora, tiny};
+use kit::{lora, tiny};
 use std::{
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
     sync::{Arc, Mutex},
 };
+use test_kit::{Folder, Listener};
 
 /// A model over the faked door, and what steers it.
 struct Faked {
@@ -468,8 +469,16 @@ fn an_adapter_dropped_within_a_pass_is_freed_after_it() {
     let adapter = model.adapter(folder.file("adapter.gguf", &lora::llama(1).bytes())).unwrap();
     let mut session = model.session(&options()).unwrap();
     let seq = open(&mut session);
-    let told = Told { adapter: Mutex::new(Some(adapter)), model: model.clone(), refused: Arc::default() };
-    let (live, refused) = (control.live(), told.refused.clone());
+    let (live, refused) = (control.live(), Arc::new(Mutex::new(None)));
+    let (adapter, said) = (Mutex::new(Some(adapter)), refused.clone());
+    let loads = model.clone();
+    // Drops the adapter, and tries to load it again, when llama.cpp logs.
+    let told = Listener::new(move |_| {
+        let Some(adapter) = adapter.lock().unwrap().take() else { return };
+        let path = adapter.header().parts()[0].path().to_owned();
+        drop(adapter);
+        *said.lock().unwrap() = loads.adapter(path).err();
+    });
     control.plan(Fault::ResultAfter { result: -3, ubatches: 1 });
     let failed = tracing::subscriber::with_default(told, || feed(&mut session, &seq, &tokens(0..20), Want::Logits));
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Runtime);
@@ -479,51 +488,6 @@ fn an_adapter_dropped_within_a_pass_is_freed_after_it() {
     assert_eq!(control.breaches(), [""; 0]);
 }
 
-/// Drops an adapter, and tries to load it again, when llama.cpp logs.
-struct Told {
-    adapter: Mutex<Option<Adapter>>,
-    model: Model,
-    refused: Arc<Mutex<Option<Error>>>,
-}
-
-impl tracing::Subscriber for Told {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        let Some(adapter) = self.adapter.lock().unwrap().take() else { return };
-        let path = adapter.header().parts()[0].path().to_owned();
-        drop(adapter);
-        *self.refused.lock().unwrap() = self.model.adapter(path).err();
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
-/// Panics when llama.cpp logs.
-struct Panics;
-
-impl tracing::Subscriber for Panics {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        panic!("from the subscriber")
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[test]
 fn a_panic_of_a_subscriber_in_a_pass_goes_on_and_the_pass_is_taken_back() {
     let Faked { control, model, .. } = faked(Script::new());
@@ -531,7 +495,7 @@ fn a_panic_of_a_subscriber_in_a_pass_goes_on_and_the_pass_is_taken_back() {
     let seq = open(&mut session);
     feed(&mut session, &seq, &tokens(0..5), Want::Nothing).unwrap();
     control.plan(Fault::ResultAfter { result: -3, ubatches: 1 });
-    let raised = tracing::subscriber::with_default(Panics, || {
+    let raised = tracing::subscriber::with_default(Listener::new(|_| panic!("from the subscriber")), || {
         panic::catch_unwind(AssertUnwindSafe(|| feed(&mut session, &seq, &tokens(5..20), Want::Logits)))
     });
     assert_eq!(raised.unwrap_err().downcast_ref(), Some(&"from the subscriber"));

@@ -5,11 +5,11 @@ mod kit;
 use infer_core::ErrorKind;
 use infer_llama::gguf::{self, Array, DType, Purpose, Value};
 use kit::{
-    Folder, Random,
     gguf::{Field, Gguf},
     tiny,
 };
 use std::io::Cursor;
+use test_kit::{Folder, Random};
 
 #[test]
 fn every_type_of_field_comes_back() {

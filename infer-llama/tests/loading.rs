@@ -4,12 +4,13 @@ mod kit;
 
 use infer_core::{Batch, Error, ErrorKind, KvLayout, OpenOptions, Session as _, Token, Want};
 use infer_llama::{KvType, Llama, LoadMode, Model, ModelOptions, SessionOptions, estimate};
-use kit::{Folder, child, tiny};
+use kit::tiny;
 use std::{
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
+use test_kit::{Folder, child};
 
 fn llama() -> Llama {
     Llama::linked().unwrap()
@@ -61,15 +62,15 @@ fn past_the_cache_or_not_at_all() {
 /// Not a case by itself: what the child runs, under a limit.
 #[test]
 fn open_locked() {
-    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
+    let Some(path) = child::file() else { return };
     let options = ModelOptions::new().with_load_mode(LoadMode::Locked);
-    match Model::open_with(&llama(), Path::new(&path), &options) {
+    match Model::open_with(&llama(), &path, &options) {
         Ok(_model) => {
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
             let locked = status.lines().find(|line| line.starts_with("VmLck")).unwrap_or("VmLck: unknown");
-            println!("\nresult: {}", locked.replace('\t', " "));
+            child::answer(&locked.replace('\t', " "));
         }
-        Err(error) => println!("\nresult: {:?}: {error}: {}", error.kind(), reason(&error)),
+        Err(error) => child::answer(&format!("{:?}: {error}: {}", error.kind(), reason(&error))),
     }
 }
 

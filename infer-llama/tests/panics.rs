@@ -13,29 +13,14 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// Panics at what the library logs, when so many lines were let through.
-struct Panics(AtomicUsize);
-
-impl tracing::Subscriber for Panics {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        assert!(left.is_ok(), "from the subscriber");
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// Whether `run` panicked when the subscriber does after `lines` lines.
 fn panicked<T>(lines: usize, run: impl FnOnce() -> T) -> bool {
-    tracing::subscriber::with_default(Panics(lines.into()), || panic::catch_unwind(AssertUnwindSafe(run))).is_err()
+    let left = AtomicUsize::new(lines);
+    let panics = test_kit::Listener::new(move |_| {
+        let left = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        assert!(left.is_ok(), "from the subscriber");
+    });
+    tracing::subscriber::with_default(panics, || panic::catch_unwind(AssertUnwindSafe(run))).is_err()
 }
 
 fn wanting(session: &mut Session, seq: &Sequence, tokens: &[Token], want: Want) -> infer_core::Result<()> {
@@ -85,7 +70,7 @@ fn a_sequence_whose_shift_did_not_end_is_spent() {
 /// The token before what is scored was taken out by then. Another panic comes while it is put back.
 #[test]
 fn what_was_to_be_fed_again_is_there_or_the_sequence_is_spent() {
-    let folder = kit::Folder::new();
+    let folder = test_kit::Folder::new();
     let adapter = AdapterSource::new("a", folder.file("a.gguf", &kit::lora::llama(1).bytes()));
     let model = model("tiny-llama");
     let options = options().with_layout(KvLayout::Unified).with_adapter(adapter);

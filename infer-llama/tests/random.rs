@@ -6,9 +6,9 @@ mod linked;
 
 use infer_core::{Batch, ErrorKind, KvLayout, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want};
 use infer_llama::{KvType, Model, Session, SessionOptions};
-use kit::Random;
 use linked::{LAYOUTS, alone, assert_near, model, options, text};
 use std::{thread, time::Duration};
+use test_kit::Random;
 
 const SEQUENCES: usize = 5;
 const STEPS: usize = 120;

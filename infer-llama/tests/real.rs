@@ -6,7 +6,7 @@ use infer_core::{
     Batch, ErrorKind, KvLayout, OpenOptions, Sampling, Sequence, Session as _, Special, Token, Tokenizer as _, Want,
 };
 use infer_llama::{DeviceKind, KvType, Llama, LoadMode, Model, ModelOptions, Session, SessionOptions, Tokenizer};
-use kit::{Folder, tiny};
+use kit::tiny;
 use std::{
     fs::File,
     sync::{
@@ -16,6 +16,7 @@ use std::{
     thread,
     time::Duration,
 };
+use test_kit::{Folder, Listener};
 
 /// Logits that are closer were added in another order. Passes of a hundred tokens use other kernels than shorter ones, and come
 /// out up to 0.7 apart on this model; with pieces of [`options`]' size differences stay far below this.
@@ -433,34 +434,18 @@ fn there_are_no_more_threads_than_cpus() {
     feed(&mut session, &seq, &[Token(1), Token(2)]);
 }
 
-/// Makes a session whenever something is logged.
-struct Meddler(Model, Arc<AtomicUsize>);
-
-impl tracing::Subscriber for Meddler {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        let error = self.0.session(&options()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        self.1.fetch_add(1, Ordering::Relaxed);
-    }
-    fn enter(&self, _: &tracing::span::Id) {}
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 /// It would wait for the making of the first one, which waits for the subscriber.
 #[test]
 fn a_subscriber_that_makes_a_session_while_one_is_made_is_refused() {
     let folder = Folder::new();
     let model = Model::open(&llama(), folder.file("tiny.gguf", &tiny::llama().bytes())).unwrap();
     let refused = Arc::new(AtomicUsize::new(0));
-    let meddler = Meddler(model.clone(), refused.clone());
+    let (makes, count) = (model.clone(), refused.clone());
+    let meddler = Listener::new(move |_| {
+        let error = makes.session(&options()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        count.fetch_add(1, Ordering::Relaxed);
+    });
     tracing::subscriber::with_default(meddler, || model.session(&options()).unwrap());
     assert!(refused.load(Ordering::Relaxed) > 0);
     model.session(&options()).unwrap();

@@ -42,7 +42,7 @@ fn expected_scores(model: &Model, options: &SessionOptions, tokens: &[Token]) ->
 /// In one layer the keys of what is left are those that computing it would give: nothing before them sees other tokens.
 #[test]
 fn moved_keys_are_those_of_their_new_positions() {
-    let folder = kit::Folder::new();
+    let folder = test_kit::Folder::new();
     let path = folder.file("one.gguf", &kit::tiny::one_layer().bytes());
     let model = Model::open(&infer_llama::Llama::linked().unwrap(), path).unwrap();
     let (prompt, more) = (text(1, 60), text(2, 4));

@@ -11,12 +11,13 @@ use infer_core::{
 };
 use infer_llama::{Llama, Model, Session, SessionOptions};
 use infer_sys::llama::fake::{self, Script};
-use kit::{Folder, tiny};
+use kit::tiny;
 use std::{
     hint,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
 };
+use test_kit::Folder;
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 60;

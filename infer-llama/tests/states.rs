@@ -227,7 +227,7 @@ fn a_state_that_does_not_fit_says_why() {
 /// The same architecture and shape, other numbers.
 #[test]
 fn one_other_weight_is_another_model() {
-    let folder = kit::Folder::new();
+    let folder = test_kit::Folder::new();
     let mut gguf = kit::tiny::llama();
     let open = |name: &str, gguf: &build_support::gguf::Gguf| {
         Model::open(&infer_llama::Llama::linked().unwrap(), folder.file(name, &gguf.bytes())).unwrap()
@@ -405,7 +405,7 @@ fn states_forged_at_random_do_no_harm() {
     for name in DECODERS {
         let model = model(name);
         let (mut session, seq, state) = some_state(&model, &text(1, 40));
-        let mut random = kit::Random(17);
+        let mut random = test_kit::Random(17);
         for round in 0..200 {
             let forged = forged(&state, |_, payload| {
                 // Every other time among the numbers that stand before the keys.

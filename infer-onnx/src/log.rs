@@ -97,46 +97,26 @@ pub(crate) fn during<R>(native: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{
-        fmt::Write as _,
-        sync::{Arc, Mutex},
-    };
-    use tracing::{Event, Metadata, Subscriber, field, span, subscriber::with_default};
+    use std::sync::{Arc, Mutex};
+    use test_kit::{Listener, text};
+    use tracing::subscriber::with_default;
 
-    /// Writes down each event as "LEVEL text".
+    /// What was logged, each event as "LEVEL text".
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<String>>>);
 
-    impl Subscriber for Lines {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-            span::Id::from_u64(1)
-        }
-        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-        fn event(&self, event: &Event<'_>) {
-            struct Text(String);
-            impl field::Visit for Text {
-                fn record_debug(&mut self, field: &field::Field, value: &dyn std::fmt::Debug) {
-                    match field.name() {
-                        "message" => write!(self.0, "{value:?}").unwrap(),
-                        name => write!(self.0, "{name}={value:?} ").unwrap(),
-                    }
-                }
-            }
-            let mut text = Text(String::new());
-            event.record(&mut text);
+    /// Writes down each event, and panics at some.
+    fn listener(lines: &Lines) -> impl tracing::Subscriber + use<> {
+        let lines = lines.clone();
+        Listener::new(move |event| {
+            let text = text(event);
             assert_eq!(event.metadata().target(), "onnxruntime");
-            if text.0.contains("bomb!") {
+            if text.contains("bomb!") {
                 panic::panic_any(Bomb);
             }
-            assert!(!text.0.contains("panic!"), "asked to");
-            self.0.lock().unwrap().push(format!("{} {}", event.metadata().level(), text.0));
-        }
-        fn enter(&self, _: &span::Id) {}
-        fn exit(&self, _: &span::Id) {}
+            assert!(!text.contains("panic!"), "asked to");
+            lines.0.lock().unwrap().push(format!("{} {text}", event.metadata().level()));
+        })
     }
 
     /// Panics once more when it is dropped.
@@ -150,7 +130,7 @@ mod tests {
 
     fn lines(f: impl FnOnce()) -> Vec<String> {
         let lines = Lines::default();
-        with_default(lines.clone(), f);
+        with_default(listener(&lines), f);
         let all = lines.0.lock().unwrap();
         all.clone()
     }

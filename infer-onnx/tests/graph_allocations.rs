@@ -7,43 +7,13 @@ use kit::{
     load,
     model::{GraphOf, element, node, tensor, unary},
 };
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
-
-thread_local! {
-    /// What this thread asked for; other threads of the test program do not matter.
-    static ASKED: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: everything is handed to the system's allocator as it came; counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: the caller's promise is the one wanted here.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ASKED.set(ASKED.get() + 1);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use test_kit::{Counting, heap};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// What a hundred runs ask for, after a few.
-fn asked(graph: &mut Graph, input: &str, shape: &[usize]) -> usize {
+fn asked(graph: &mut Graph, input: &str, shape: &[usize]) -> u64 {
     let mut binding = graph.binding().unwrap();
     binding.bind_zeros(input, shape).unwrap();
     let mut sum = 0.0;
@@ -55,13 +25,9 @@ fn asked(graph: &mut Graph, input: &str, shape: &[usize]) -> usize {
     for _ in 0..3 {
         run();
     }
-    let before = ASKED.get();
-    for _ in 0..100 {
-        run();
-    }
-    let asked = ASKED.get() - before;
+    let (asked, ()) = heap(|| (0..100).for_each(|_| run()));
     assert_eq!(sum, 103.0);
-    asked
+    asked.allocations
 }
 
 #[test]

@@ -6,19 +6,20 @@ mod kit;
 use infer_core::{ErrorKind, Result};
 use infer_onnx::{Graph, GraphOptions};
 use kit::{
-    Folder, child, load,
+    load,
     model::{self, GraphOf, element, node, tensor, unary},
     onnx,
 };
 use std::path::Path;
+use test_kit::{Folder, child};
 
 /// Not a case by itself: what the children run.
 #[test]
 fn open() {
-    let Some(path) = std::env::var_os(child::VARIABLE) else { return };
-    match open_twice(Path::new(&path)) {
-        Ok(()) => println!("\nresult: a graph"),
-        Err(error) => println!("\nresult: {:?}: {}", error.kind(), error.to_string().replace('\n', " ")),
+    let Some(path) = child::file() else { return };
+    match open_twice(&path) {
+        Ok(()) => child::answer("a graph"),
+        Err(error) => child::answer(&format!("{:?}: {}", error.kind(), error.to_string().replace('\n', " "))),
     }
 }
 

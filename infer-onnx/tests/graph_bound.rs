@@ -9,7 +9,8 @@ use kit::{
     model::{GraphOf, element, node, sequence, tensor, unary, weights},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, span, subscriber::with_default};
+use test_kit::Listener;
+use tracing::subscriber::with_default;
 
 fn relu() -> Vec<u8> {
     unary("Relu", &tensor(element::F32, [1_i64, 4]))
@@ -219,39 +220,24 @@ fn an_output_that_is_listed_twice_is_one() {
     assert_eq!(memory, [1.0, 0.0]);
 }
 
-/// Takes each line of ONNX Runtime's, or panics at it.
-struct Listens {
-    panics: bool,
+/// Takes each line of ONNX Runtime's.
+fn listens() -> impl tracing::Subscriber {
+    Listener::new(|_| ()).of("onnxruntime")
 }
 
-impl Subscriber for Listens {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "onnxruntime"
-    }
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::TRACE)
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &Event<'_>) {
-        assert!(!self.panics, "asked to");
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
+/// Panics at each.
+fn panics() -> impl tracing::Subscriber {
+    Listener::new(|_| panic!("asked to")).of("onnxruntime")
 }
 
 #[test]
 fn what_a_run_gave_that_a_panic_cut_short_is_not_written_again() {
     // One who listens when the graph is loaded has the runtime log each run.
-    let mut graph = with_default(Listens { panics: false }, || load(&unary("Relu", &tensor(element::F32, ["n"]))));
+    let mut graph = with_default(listens(), || load(&unary("Relu", &tensor(element::F32, ["n"]))));
     let (long, short) = ([1.0_f32, -2.0, 3.0, -4.0], [5.0_f32, -6.0]);
     let mut binding = graph.binding().unwrap();
     binding.bind_input("x", TensorView::new(&[4], &long).unwrap()).unwrap();
-    let ran =
-        with_default(Listens { panics: true }, || catch_unwind(AssertUnwindSafe(|| graph.run_bound(&mut binding))));
+    let ran = with_default(panics(), || catch_unwind(AssertUnwindSafe(|| graph.run_bound(&mut binding))));
     assert!(ran.is_err(), "runs are logged");
     assert!(binding.outputs().get("y").is_err());
     binding.bind_input("x", TensorView::new(&[2], &short).unwrap()).unwrap();
@@ -277,7 +263,7 @@ fn a_load_that_a_panic_cut_short_leaves_nothing_behind() {
         .output("y", &tensor(element::F32, [NUMBERS]))
         .model();
     let cut_short = || {
-        let loaded = with_default(Listens { panics: true }, || catch_unwind(|| drop(load(&model))));
+        let loaded = with_default(panics(), || catch_unwind(|| drop(load(&model))));
         assert!(loaded.is_err(), "loads are logged");
     };
     cut_short();

@@ -5,11 +5,11 @@ mod kit;
 use infer_core::ErrorKind;
 use infer_onnx::{Graph, GraphOptions, TensorView, header};
 use kit::{
-    Folder,
     model::{self, GraphOf, element, node, tensor},
     onnx,
 };
 use std::path::Path;
+use test_kit::Folder;
 
 /// `y = x + w`, with `w` in a file, as these entries say.
 fn with_file(entries: &[(&str, &str)]) -> Vec<u8> {

@@ -20,7 +20,7 @@ use std::{
     thread,
     time::Duration,
 };
-use tracing::{Event, Metadata, Subscriber, level_filters::LevelFilter, span};
+use test_kit::Listener;
 
 /// Set for a child: which case it is to run.
 const CASE: &str = "INFER_ONNX_TEST_CASE";
@@ -184,37 +184,27 @@ fn what_is_installed_is_listed_without_starting_it() {
     assert!(is_child() || said[0] == [format!("the cache {version}")], "{said:?}");
 }
 
-/// Keeps what is logged by the library, loads it for each line, and panics when it is told to.
+/// What a listener that keeps what is logged has heard.
 #[derive(Clone, Default)]
-struct Listens {
+struct Heard {
     lines: Arc<Mutex<Vec<String>>>,
-    loads: bool,
     panics: Arc<AtomicBool>,
 }
 
-impl Subscriber for Listens {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "onnxruntime"
-    }
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::TRACE)
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        assert!(!self.panics.load(Ordering::Relaxed), "asked to");
-        let again = if self.loads {
-            Onnx::load(&LoadOptions::new()).map_or_else(|error| error.to_string(), |_| "loaded".into())
-        } else {
-            String::new()
+impl Heard {
+    /// One who hears it, loads the library for each line if it `loads`, and panics when it is told to.
+    fn listener(&self, loads: bool) -> impl tracing::Subscriber {
+        let Self { lines, panics } = self.clone();
+        let hear = move |event: &tracing::Event<'_>| {
+            assert!(!panics.load(Ordering::Relaxed), "asked to");
+            let again = match loads {
+                true => Onnx::load(&LoadOptions::new()).map_or_else(|error| error.to_string(), |_| "loaded".into()),
+                false => String::new(),
+            };
+            lines.lock().unwrap().push(format!("{} {again}", event.metadata().level()));
         };
-        self.lines.lock().unwrap().push(format!("{} {again}", event.metadata().level()));
+        Listener::new(hear).of("onnxruntime")
     }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
 }
 
 #[test]
@@ -223,12 +213,12 @@ fn what_it_logs_goes_to_tracing_alone_and_a_listener_may_do_anything() {
         "what_it_logs_goes_to_tracing_alone_and_a_listener_may_do_anything",
         &["listen", "load", "panic"],
         |case| {
-            let listens = Listens { loads: case == "load", ..Listens::default() };
-            tracing::subscriber::set_global_default(listens.clone()).unwrap();
+            let heard = Heard::default();
+            tracing::subscriber::set_global_default(heard.listener(case == "load")).unwrap();
             let onnx = load();
             let mut squares = graph(&onnx, 2);
             run(&mut squares, 4);
-            let lines = || listens.lines.lock().unwrap().clone();
+            let lines = || heard.lines.lock().unwrap().clone();
             let seen = lines();
             assert!(
                 seen.iter().any(|line| line.starts_with("DEBUG")) && seen.iter().any(|line| line.starts_with("TRACE"))
@@ -239,11 +229,11 @@ fn what_it_logs_goes_to_tracing_alone_and_a_listener_may_do_anything() {
                 assert!(seen.last().unwrap().ends_with("loaded"), "{seen:?}");
             }
             if case == "panic" {
-                listens.panics.store(true, Ordering::Relaxed);
+                heard.panics.store(true, Ordering::Relaxed);
                 let ran = panic::catch_unwind(AssertUnwindSafe(|| run(&mut squares, 4)));
                 assert!(ran.is_err(), "it goes on when the run is over");
                 drop(squares);
-                listens.panics.store(false, Ordering::Relaxed);
+                heard.panics.store(false, Ordering::Relaxed);
                 run(&mut graph(&onnx, 1), 4);
             }
             say("went on");
@@ -341,25 +331,12 @@ fn a_process_ends_well_whatever_is_alive() {
                 assert!(unwound.is_err());
             }
             "listener exits" => {
-                struct Exits;
-                impl Subscriber for Exits {
-                    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-                        metadata.target() == "onnxruntime"
-                    }
-                    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-                        span::Id::from_u64(1)
-                    }
-                    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-                    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-                    fn event(&self, _: &Event<'_>) {
-                        say("ends");
-                        process::exit(0);
-                    }
-                    fn enter(&self, _: &span::Id) {}
-                    fn exit(&self, _: &span::Id) {}
-                }
+                let exits = Listener::new(|_| {
+                    say("ends");
+                    process::exit(0);
+                });
                 let onnx = load();
-                tracing::subscriber::set_global_default(Exits).unwrap();
+                tracing::subscriber::set_global_default(exits.of("onnxruntime")).unwrap();
                 run(&mut graph(&onnx, 2), 8);
                 panic!("nothing was logged");
             }

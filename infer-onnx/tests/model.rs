@@ -9,8 +9,8 @@ use std::{
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
 };
+use test_kit::Folder;
 
 fn onnx() -> Onnx {
     Onnx::load(&LoadOptions::new()).unwrap_or_else(|error| panic!("{error}"))
@@ -20,47 +20,17 @@ fn fixture(name: &str) -> PathBuf {
     build_support::fixtures::model(name).expect("`cargo xtask setup` brings it")
 }
 
-/// A copy of a folder, to be changed; gone at the end of a test.
-struct Copy(PathBuf);
-
-impl Copy {
-    fn of(name: &str) -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("infer-onnx-model-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        for file in
-            fs::read_dir(fixture(name)).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
-        {
-            fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
-        }
-        Self(folder)
-    }
-
-    fn remove(&self, name: &str) {
-        fs::remove_file(self.0.join(name)).unwrap();
-    }
-
-    /// Replaces a part of a file that is text.
-    fn replace(&self, name: &str, from: &str, to: &str) {
-        let text = fs::read_to_string(self.0.join(name)).unwrap();
-        assert!(text.contains(from), "{name} has no {from}");
-        fs::write(self.0.join(name), text.replace(from, to)).unwrap();
-    }
-
-    #[track_caller]
-    fn refused(&self, kind: ErrorKind, words: &[&str]) {
-        let error = Model::open(&onnx(), &self.0).and_then(|model| model.session(&one_thread())).unwrap_err();
-        assert_eq!((error.kind(), error.backend()), (kind, Some("onnx")), "{error}");
-        let said = error.to_string();
-        assert!(words.iter().all(|word| said.contains(word)), "{said}");
-    }
+/// A copy of a fixture's folder, to be changed.
+fn copy_of(name: &str) -> Folder {
+    Folder::copy_of(fixture(name))
 }
 
-impl Drop for Copy {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
+#[track_caller]
+fn refused(folder: &Folder, kind: ErrorKind, words: &[&str]) {
+    let error = Model::open(&onnx(), folder.path()).and_then(|model| model.session(&one_thread())).unwrap_err();
+    assert_eq!((error.kind(), error.backend()), (kind, Some("onnx")), "{error}");
+    let said = error.to_string();
+    assert!(words.iter().all(|word| said.contains(word)), "{said}");
 }
 
 fn one_thread() -> SessionOptions {
@@ -103,17 +73,17 @@ fn a_folder_of_onnxruntime_genai_is_a_decoder() {
 
 #[test]
 fn a_folder_of_optimum_is_a_decoder() {
-    let copy = Copy::of("tiny-onnx-plain");
-    let model = Model::open(&onnx(), &copy.0).unwrap();
+    let copy = copy_of("tiny-onnx-plain");
+    let model = Model::open(&onnx(), copy.path()).unwrap();
     assert_eq!(model.package().form(), Form::Optimum);
     let tokens = generated(&model, "Hello", 4);
     // As on the hub: graphs in a folder `onnx`, and settings around it.
     let files = ["model.onnx", "model.onnx_data", "model.onnx.data"];
-    fs::create_dir(copy.0.join("onnx")).unwrap();
-    for file in files.iter().filter(|file| copy.0.join(file).exists()) {
-        fs::rename(copy.0.join(file), copy.0.join("onnx").join(file)).unwrap();
+    fs::create_dir(copy.path().join("onnx")).unwrap();
+    for file in files.iter().filter(|file| copy.path().join(file).exists()) {
+        fs::rename(copy.path().join(file), copy.path().join("onnx").join(file)).unwrap();
     }
-    for path in [copy.0.clone(), copy.0.join("onnx/model.onnx")] {
+    for path in [copy.path().to_owned(), copy.path().join("onnx/model.onnx")] {
         assert_eq!(generated(&Model::open(&onnx(), path).unwrap(), "Hello", 4), tokens);
     }
 }
@@ -180,63 +150,63 @@ fn a_graph_that_is_being_loaded_is_given_up() {
 
 #[test]
 fn a_tokenizer_that_is_missing_damaged_or_of_another_model_is_named() {
-    let copy = Copy::of("tiny-onnx");
+    let copy = copy_of("tiny-onnx");
     copy.replace("tokenizer.json", "\"<|im_end|>\": 258", "\"<|im_end|>\": 258, \"zz\": 300");
-    copy.refused(ErrorKind::InvalidModel, &["259 logits", "301"]);
-    fs::write(copy.0.join("tokenizer.json"), "{\"model\": ").unwrap();
-    copy.refused(ErrorKind::InvalidModel, &["tokenizer.json"]);
+    refused(&copy, ErrorKind::InvalidModel, &["259 logits", "301"]);
+    fs::write(copy.path().join("tokenizer.json"), "{\"model\": ").unwrap();
+    refused(&copy, ErrorKind::InvalidModel, &["tokenizer.json"]);
     copy.remove("tokenizer.json");
-    copy.refused(ErrorKind::InvalidModel, &["no tokenizer.json"]);
-    fs::create_dir(copy.0.join("tokenizer.json")).unwrap();
-    copy.refused(ErrorKind::Io, &["tokenizer.json", "regular file"]);
+    refused(&copy, ErrorKind::InvalidModel, &["no tokenizer.json"]);
+    fs::create_dir(copy.path().join("tokenizer.json")).unwrap();
+    refused(&copy, ErrorKind::Io, &["tokenizer.json", "regular file"]);
 }
 
 #[test]
 fn settings_that_lead_elsewhere_or_load_libraries_are_refused() {
-    let copy = Copy::of("tiny-onnx");
+    let copy = copy_of("tiny-onnx");
     copy.replace("genai_config.json", "\"model.onnx\"", "\"../model.onnx\"");
-    copy.refused(ErrorKind::InvalidModel, &["genai_config.json", "../model.onnx"]);
+    refused(&copy, ErrorKind::InvalidModel, &["genai_config.json", "../model.onnx"]);
     copy.replace("genai_config.json", "\"../model.onnx\"", "\"model.onnx\"");
     copy.replace("genai_config.json", "\"log_id\"", "\"custom_ops_library\": \"./evil.so\", \"log_id\"");
-    copy.refused(ErrorKind::Unsupported, &["custom_ops_library", "evil.so"]);
+    refused(&copy, ErrorKind::Unsupported, &["custom_ops_library", "evil.so"]);
     copy.replace("genai_config.json", "\"custom_ops_library\": \"./evil.so\", ", "");
-    Model::open(&onnx(), &copy.0).unwrap();
-    fs::write(copy.0.join("tokenizer_config.json"), "[").unwrap();
-    copy.refused(ErrorKind::InvalidModel, &["tokenizer_config.json"]);
+    Model::open(&onnx(), copy.path()).unwrap();
+    fs::write(copy.path().join("tokenizer_config.json"), "[").unwrap();
+    refused(&copy, ErrorKind::InvalidModel, &["tokenizer_config.json"]);
 }
 
 /// By its name the runtime would take it for a file in its own format, and not as it was looked at.
 #[test]
 fn a_graph_is_read_as_onnx_whatever_its_name_is() {
-    let copy = Copy::of("tiny-onnx");
-    fs::rename(copy.0.join("model.onnx"), copy.0.join("model.ort")).unwrap();
+    let copy = copy_of("tiny-onnx");
+    fs::rename(copy.path().join("model.onnx"), copy.path().join("model.ort")).unwrap();
     copy.replace("genai_config.json", "\"model.onnx\"", "\"model.ort\"");
-    Model::open(&onnx(), &copy.0).unwrap();
+    Model::open(&onnx(), copy.path()).unwrap();
 }
 
 #[test]
 fn graphs_that_are_cut_off_or_miss_their_weights_are_named() {
-    let copy = Copy::of("tiny-onnx");
-    let data = ["model.onnx.data", "model.onnx_data"].into_iter().find(|name| copy.0.join(name).exists()).unwrap();
-    let graph = fs::read(copy.0.join("model.onnx")).unwrap();
-    fs::write(copy.0.join("model.onnx"), &graph[..graph.len() / 2]).unwrap();
-    copy.refused(ErrorKind::InvalidModel, &["model.onnx"]);
-    fs::write(copy.0.join("model.onnx"), &graph).unwrap();
-    let weights = fs::read(copy.0.join(data)).unwrap();
-    fs::write(copy.0.join(data), &weights[..weights.len() / 2]).unwrap();
-    copy.refused(ErrorKind::InvalidModel, &[data]);
+    let copy = copy_of("tiny-onnx");
+    let data = ["model.onnx.data", "model.onnx_data"].into_iter().find(|name| copy.path().join(name).exists()).unwrap();
+    let graph = fs::read(copy.path().join("model.onnx")).unwrap();
+    fs::write(copy.path().join("model.onnx"), &graph[..graph.len() / 2]).unwrap();
+    refused(&copy, ErrorKind::InvalidModel, &["model.onnx"]);
+    fs::write(copy.path().join("model.onnx"), &graph).unwrap();
+    let weights = fs::read(copy.path().join(data)).unwrap();
+    fs::write(copy.path().join(data), &weights[..weights.len() / 2]).unwrap();
+    refused(&copy, ErrorKind::InvalidModel, &[data]);
     copy.remove(data);
-    copy.refused(ErrorKind::InvalidModel, &[data]);
+    refused(&copy, ErrorKind::InvalidModel, &[data]);
     copy.remove("model.onnx");
-    copy.refused(ErrorKind::Io, &["model.onnx"]);
+    refused(&copy, ErrorKind::Io, &["model.onnx"]);
     assert_eq!(Model::open(&onnx(), Path::new("nowhere")).unwrap_err().kind(), ErrorKind::Io);
 }
 
 /// A template of its own file has the last word, then that of the settings; of several the one for conversations.
 #[test]
 fn a_chat_template_comes_from_the_files_beside() {
-    let copy = Copy::of("tiny-onnx");
-    let template = || Package::read(&copy.0).unwrap().info().chat_template.clone();
+    let copy = copy_of("tiny-onnx");
+    let template = || Package::read(copy.path()).unwrap().info().chat_template.clone();
     assert_eq!(template(), None);
     copy.replace("tokenizer_config.json", "\"eos_token\"", "\"chat_template\": \"one\", \"eos_token\"");
     assert_eq!(template().as_deref(), Some("one"));
@@ -244,6 +214,6 @@ fn a_chat_template_comes_from_the_files_beside() {
         "[{\"name\": \"tool_use\", \"template\": \"tools\"}, {\"name\": \"default\", \"template\": \"talk\"}]";
     copy.replace("tokenizer_config.json", "\"one\"", several);
     assert_eq!(template().as_deref(), Some("talk"));
-    fs::write(copy.0.join("chat_template.jinja"), "{{ messages }}").unwrap();
+    fs::write(copy.path().join("chat_template.jinja"), "{{ messages }}").unwrap();
     assert_eq!(template().as_deref(), Some("{{ messages }}"));
 }

@@ -12,9 +12,10 @@ mod together;
 #[path = "../../infer-llama/tests/kit/mod.rs"]
 mod files;
 
-use files::{Folder, tiny};
+use files::tiny;
 use infer::{Batch, Error, ErrorKind, OpenOptions, Result, Sequence, Session as _, Token, Want};
 use infer_llama::{Llama, Model, Session, SessionOptions};
+use test_kit::Folder;
 
 /// A tiny decoder, and the folder its file lies in.
 fn model() -> (Folder, Model) {

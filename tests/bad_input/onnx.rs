@@ -1,7 +1,7 @@
 //! Folders of ONNX models that are not what they say, or ask for what is not given to files: nothing outside of them is read, nothing is
 //! loaded on their word, and whatever is wrong has a name. `infer-onnx/tests` has what graphs alone can be told.
 
-use super::{files::Folder, said, tokens};
+use super::{said, tokens};
 use infer::{Batch, ErrorKind, OpenOptions, Result, Session as _, SessionOptions, Want};
 use infer_onnx::{GraphOptions, LoadOptions, Model, ModelOptions, Onnx, Provider, Session};
 use kit::child;
@@ -10,14 +10,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use test_kit::Folder;
 
 /// A copy of a fixture's folder, to be spoiled.
 fn copy(name: &str) -> Folder {
-    let (folder, from) = (Folder::new(), fixture(name));
-    for path in files_in(&from) {
-        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
-    }
-    folder
+    Folder::copy_of(fixture(name))
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {

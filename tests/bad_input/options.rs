@@ -2,7 +2,7 @@
 
 use super::{
     alone,
-    files::{Folder, gguf::Field, tiny},
+    files::{gguf::Field, tiny},
     model, options, said, tokens,
 };
 use infer::ErrorKind;
@@ -10,6 +10,7 @@ use infer_core::KvLayout;
 use infer_llama::{Llama, Model};
 use kit::child;
 use std::process::Command;
+use test_kit::Folder;
 
 #[test]
 fn sessions_that_cannot_be_are_refused() {

@@ -1,15 +1,10 @@
 //! Several threads, models and sessions at once; panics in callbacks; interrupts at any moment.
 
-use super::{
-    alone, feed,
-    files::{Folder, tiny},
-    model, open, options, shown, tokens,
-};
+use super::{alone, feed, files::tiny, model, open, options, shown, tokens};
 use infer::{ErrorKind, Session as _, Token};
 use infer_llama::{Llama, Model, ModelOptions, Session};
 use kit::child;
 use std::{
-    fmt,
     ops::ControlFlow,
     panic::{self, AssertUnwindSafe},
     sync::{
@@ -19,43 +14,27 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use tracing::{Event, Metadata, Subscriber, field, span};
+use test_kit::{Folder, Listener, text};
 
-/// Takes every event: counts those of llama.cpp, or panics.
+/// What a listener has heard.
 #[derive(Clone, Default)]
-struct Listener {
+struct Heard {
     lines: Arc<AtomicUsize>,
+    /// Those that are not whole: that have another one inside, or end in the middle of this one, which many threads write.
     broken: Arc<Mutex<Vec<String>>>,
-    panics: bool,
 }
 
-impl Subscriber for Listener {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &Event<'_>) {
-        assert!(!self.panics, "from the subscriber");
-        struct Text(String);
-        impl field::Visit for Text {
-            fn record_debug(&mut self, _: &field::Field, value: &dyn fmt::Debug) {
-                self.0 = format!("{value:?}");
+impl Heard {
+    fn listener(&self) -> impl tracing::Subscriber {
+        let Self { lines, broken } = self.clone();
+        Listener::new(move |event| {
+            let text = text(event);
+            if text.contains('\n') || text.matches("general.architecture").count() > 1 {
+                broken.lock().unwrap().push(text);
             }
-        }
-        let mut text = Text(String::new());
-        event.record(&mut text);
-        // A line is whole: it neither has another one inside nor ends in the middle of this one, which many threads write.
-        if text.0.contains('\n') || text.0.matches("general.architecture").count() > 1 {
-            self.broken.lock().unwrap().push(text.0);
-        }
-        self.lines.fetch_add(1, Ordering::Relaxed);
+            lines.fetch_add(1, Ordering::Relaxed);
+        })
     }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
 }
 
 fn file(folder: &Folder, name: &str) -> std::path::PathBuf {
@@ -65,8 +44,8 @@ fn file(folder: &Folder, name: &str) -> std::path::PathBuf {
 #[test]
 fn many_threads_log_whole_lines() {
     let answers = child::cases("together::many_threads_log_whole_lines", &["all"], |_| {
-        let listener = Listener::default();
-        tracing::subscriber::set_global_default(listener.clone()).unwrap();
+        let heard = Heard::default();
+        tracing::subscriber::set_global_default(heard.listener()).unwrap();
         let folder = Folder::new();
         let path = file(&folder, "tiny.gguf");
         thread::scope(|scope| {
@@ -79,7 +58,7 @@ fn many_threads_log_whole_lines() {
                 });
             }
         });
-        let (lines, broken) = (listener.lines.load(Ordering::Relaxed), listener.broken.lock().unwrap().clone());
+        let (lines, broken) = (heard.lines.load(Ordering::Relaxed), heard.broken.lock().unwrap().clone());
         assert!(lines > 8 * 5 * 20, "{lines} lines of 40 loads");
         format!("{broken:?}")
     });
@@ -120,15 +99,15 @@ fn a_panic_in_a_callback_goes_on_where_the_call_was_made() {
     let answers = child::cases("together::a_panic_in_a_callback_goes_on_where_the_call_was_made", CASES, |case| {
         let folder = Folder::new();
         let (path, llama) = (file(&folder, "tiny.gguf"), Llama::linked().unwrap());
-        let loud = Listener { panics: true, ..Listener::default() };
+        let loud = || Listener::new(|_| panic!("from the subscriber"));
         let model = Model::open(&llama, &path).unwrap();
         let raised = panic::catch_unwind(AssertUnwindSafe(|| match case {
             "progress" => {
                 let mut watch = |_| panic!("from the closure");
                 drop(Model::open_watched(&llama, &path, &ModelOptions::new(), &mut watch));
             }
-            "log of a load" => tracing::subscriber::with_default(loud, || drop(Model::open(&llama, &path))),
-            _ => tracing::subscriber::with_default(loud, || drop(model.session(&options()))),
+            "log of a load" => tracing::subscriber::with_default(loud(), || drop(Model::open(&llama, &path))),
+            _ => tracing::subscriber::with_default(loud(), || drop(model.session(&options()))),
         }));
         let payload = raised.expect_err("it panics");
         let text =

@@ -12,6 +12,7 @@ pub(crate) struct Arguments {}
 /// Each crate with those of the workspace it may depend on. A crate that is not here has no place yet, and is an error.
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("infer-build-support", &[]),
+    ("infer-test-kit", &[]),
     ("infer-core", &[]),
     ("infer-sys", &[]),
     ("infer-llama", &["infer-core", "infer-sys"]),
@@ -29,6 +30,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 
 const EVERYTHING: &[&str] = &[
     "infer-build-support",
+    "infer-test-kit",
     "infer-core",
     "infer-sys",
     "infer-llama",
@@ -69,11 +71,13 @@ fn wrong(arrows: &[Arrow]) -> Vec<String> {
                     "{from} has no place on the map: give it one in xtask/src/arrows.rs and docs/design.md"
                 ));
             };
+            // Any tests may use what all of them share.
             // Build scripts are where build-support is for; tests find their fixtures by it, and may turn a feature of their own
             // crate's neighbours below on.
             // Tests of examples compare with programs of others, as all tests do: by the same kit.
             let good = may_know.contains(&to.as_str())
                 || (to == "infer-build-support" && *kind != Kind::Normal)
+                || (to == "infer-test-kit" && *kind == Kind::Dev)
                 || (from == "infer-examples" && to == "infer-tests" && *kind == Kind::Dev);
             (!good)
                 .then(|| format!("{from} depends on {to} ({kind:?}), and the map of docs/design.md has no such arrow"))
@@ -127,6 +131,7 @@ mod tests {
             ("infer-cli", "infer-llama", Kind::Normal),
             ("infer-build-support", "infer-core", Kind::Normal),
             ("infer-new", "infer-core", Kind::Normal),
+            ("infer-llama", "infer-test-kit", Kind::Normal),
         ] {
             assert_eq!(wrong(&[arrow(from, to, kind)]).len(), 1, "{from} -> {to}");
         }
@@ -134,6 +139,7 @@ mod tests {
             ("infer-llama", "infer-core", Kind::Normal),
             ("infer-sys", "infer-build-support", Kind::Build),
             ("infer", "infer-build-support", Kind::Dev),
+            ("infer-core", "infer-test-kit", Kind::Dev),
         ] {
             assert_eq!(wrong(&[arrow(from, to, kind)]), Vec::<String>::new());
         }

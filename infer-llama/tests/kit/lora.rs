@@ -1,10 +1,8 @@
 //! Adapters for the tiny llama, as many as there are seeds.
 
-use super::{
-    Random,
-    gguf::{Field, Gguf, Tensor},
-};
+use super::gguf::{Field, Gguf, Tensor};
 use build_support::tiny::{INNER, LAYERS, WIDTH};
+use test_kit::Random;
 
 const RANK: u64 = 4;
 

@@ -1,32 +1,6 @@
 use super::*;
 use crate::DType;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A folder of its own, gone at the end of a test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("infer-onnx-package-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
+use test_kit::Folder;
 
 fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -92,7 +66,7 @@ fn contents_are_ports_operators_and_weights() {
         bytes(5, [bytes(1, [5, 2]), number(2, 10), bytes(8, "dims in one field")].concat()),
         bytes(11, tensor_port("w", &[4, 8])),
     ];
-    let package = Package::read(folder.write("m.onnx", &model(&graph))).unwrap();
+    let package = Package::read(folder.file("m.onnx", &model(&graph))).unwrap();
     let contents = package.contents();
     let ports: Vec<String> = contents
         .inputs
@@ -115,37 +89,37 @@ fn contents_are_ports_operators_and_weights() {
 fn a_package_is_a_folder_or_a_graph_with_files_around_it() {
     let form = |package: &Package| package.form().as_str();
     let folder = Folder::new();
-    let path = folder.write("m.onnx", &model(&[]));
+    let path = folder.file("m.onnx", &model(&[]));
     let package = Package::read(&path).unwrap();
     assert_eq!(
         (form(&package), package.graph(), package.info().description.as_str()),
         ("graph", path.as_path(), "net")
     );
     // The one graph of a folder, by any name; not one of two.
-    assert_eq!(Package::read(&folder.0).unwrap().graph(), path);
-    folder.write("n.onnx", &model(&[]));
-    let said = Package::read(&folder.0).unwrap_err().to_string();
+    assert_eq!(Package::read(folder.path()).unwrap().graph(), path);
+    folder.file("n.onnx", &model(&[]));
+    let said = Package::read(folder.path()).unwrap_err().to_string();
     assert!(said.contains("2 graphs") && said.contains("m.onnx"), "{said}");
 
     let folder = Folder::new();
-    let said = Package::read(&folder.0).unwrap_err().to_string();
+    let said = Package::read(folder.path()).unwrap_err().to_string();
     assert!(said.contains("no ONNX model in it"), "{said}");
     let tokens = bytes(11, tensor_port("input_ids", &[-1, -1]));
     let past = bytes(11, tensor_port("past_key_values.0.key", &[-1, 2, -1, 8]));
-    folder.write("onnx/model.onnx", &model(std::slice::from_ref(&tokens)));
-    folder.write("config.json", br#"{"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99}"#);
-    let package = Package::read(&folder.0).unwrap();
+    folder.file("onnx/model.onnx", &model(std::slice::from_ref(&tokens)));
+    folder.file("config.json", br#"{"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99}"#);
+    let package = Package::read(folder.path()).unwrap();
     let info = package.info();
-    assert_eq!((form(&package), info.architecture.as_str(), package.folder()), ("encoder", "bert", folder.0.as_path()));
+    assert_eq!((form(&package), info.architecture.as_str(), package.folder()), ("encoder", "bert", folder.path()));
     assert_eq!((info.vocab, info.layers, info.width, info.heads, info.kv_heads), (99, 2, 64, 4, 4));
     // From the graph, the settings around its folder are found too.
-    assert_eq!(Package::read(folder.0.join("onnx/model.onnx")).unwrap().folder(), folder.0);
+    assert_eq!(Package::read(folder.path().join("onnx/model.onnx")).unwrap().folder(), folder.path());
     assert!(package.tokenizer().unwrap_err().to_string().contains("no tokenizer.json"));
-    folder.write("onnx/model.onnx", &model(&[tokens.clone(), past]));
-    assert_eq!(form(&Package::read(&folder.0).unwrap()), "optimum");
-    folder.write("onnx/model.onnx", &model(&[tokens]));
-    folder.write("config.json", br#"{"architectures": ["LlamaForCausalLM"]}"#);
-    assert_eq!(form(&Package::read(&folder.0).unwrap()), "optimum");
+    folder.file("onnx/model.onnx", &model(&[tokens.clone(), past]));
+    assert_eq!(form(&Package::read(folder.path()).unwrap()), "optimum");
+    folder.file("onnx/model.onnx", &model(&[tokens]));
+    folder.file("config.json", br#"{"architectures": ["LlamaForCausalLM"]}"#);
+    assert_eq!(form(&Package::read(folder.path()).unwrap()), "optimum");
 }
 
 #[test]
@@ -156,19 +130,19 @@ fn a_genai_folder_names_its_graph_and_nothing_outside() {
             r#"{{"model": {{"type": "llama", "context_length": 32, "decoder": {{"filename": "{name}", "head_size": 8}}}}}}"#
         )
     };
-    let path = folder.write("d.onnx", &model(&[]));
-    folder.write("genai_config.json", config("d.onnx").as_bytes());
-    for place in [&folder.0, &path, &folder.0.join("genai_config.json")] {
+    let path = folder.file("d.onnx", &model(&[]));
+    folder.file("genai_config.json", config("d.onnx").as_bytes());
+    for place in [folder.path(), &path, &folder.path().join("genai_config.json")] {
         let package = Package::read(place).unwrap();
         assert_eq!((package.form().as_str(), package.graph(), package.info().context), ("genai", path.as_path(), 32));
     }
     for (outside, kind) in
         [("../d.onnx", ErrorKind::InvalidModel), ("/d.onnx", ErrorKind::InvalidModel), ("x.onnx", ErrorKind::Io)]
     {
-        folder.write("genai_config.json", config(outside).as_bytes());
-        let error = Package::read(&folder.0).unwrap_err();
+        folder.file("genai_config.json", config(outside).as_bytes());
+        let error = Package::read(folder.path()).unwrap_err();
         assert!(error.kind() == kind && error.to_string().contains(outside), "{error}");
     }
-    folder.write("genai_config.json", b"{\"model\": 3}");
-    assert!(Package::read(&folder.0).unwrap_err().to_string().contains("genai_config.json"));
+    folder.file("genai_config.json", b"{\"model\": 3}");
+    assert!(Package::read(folder.path()).unwrap_err().to_string().contains("genai_config.json"));
 }

@@ -5,11 +5,9 @@ use infer_onnx::{LoadOptions, Model, Onnx, Session};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{
-        LazyLock, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{LazyLock, Mutex},
 };
+use test_kit::{Folder, Random};
 
 /// Positions a sequence has in the sessions of these tests, unless they say otherwise.
 pub(crate) const CONTEXT: usize = 64;
@@ -112,54 +110,7 @@ pub(crate) fn text(seed: u64, len: usize) -> Vec<Token> {
     (0..len).map(|_| Token(random.below(LETTERS.into()) as u32)).collect()
 }
 
-/// SplitMix64: the same numbers for the same seed, for ever.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
-/// A copy of a model's folder, removed when it is dropped.
-pub(crate) struct Copy(PathBuf);
-
-impl Copy {
-    pub(crate) fn of(name: &str) -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("infer-onnx-decoder-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        for entry in std::fs::read_dir(folder(name)).unwrap() {
-            let entry = entry.unwrap();
-            std::fs::copy(entry.path(), path.join(entry.file_name())).unwrap();
-        }
-        Self(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Puts one text in the place of another in a file, where it stands once.
-    pub(crate) fn replace(&self, file: &str, from: &str, to: &str) {
-        let path = self.0.join(file);
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(text.matches(from).count(), 1, "{from:?} in {file}");
-        std::fs::write(&path, text.replace(from, to)).unwrap();
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A copy of a model's folder, to be changed.
+pub(crate) fn copy(form: Form) -> Folder {
+    Folder::copy_of(folder(form.name))
 }

@@ -1,6 +1,6 @@
 //! What can be asked of a session, and what a folder may say of its graph.
 
-use crate::kit::{Copy, FORMS, feed, growing, open, open_in, options, shared, text};
+use crate::kit::{FORMS, copy, feed, growing, open, open_in, options, shared, text};
 use infer_core::{AdapterSource, ErrorKind, KvLayout, Session as _, SessionOptions};
 
 #[test]
@@ -28,7 +28,7 @@ fn options_that_cannot_be_are_errors_by_name() {
 /// The operator works either way: what the configuration says decides.
 #[test]
 fn a_graph_that_can_share_need_not() {
-    let (form, copy) = (shared(), Copy::of(shared().name));
+    let (form, copy) = (shared(), copy(shared()));
     copy.replace("genai_config.json", "\"past_present_share_buffer\": true", "\"past_present_share_buffer\": false");
     let model = open(copy.path()).unwrap();
     let mut session = model.session(&options()).unwrap();
@@ -45,7 +45,7 @@ fn a_graph_that_can_share_need_not() {
 /// What is saved is the same bytes, however they lie.
 #[test]
 fn a_state_fits_either_form() {
-    let (form, copy) = (shared(), Copy::of(shared().name));
+    let (form, copy) = (shared(), copy(shared()));
     copy.replace("genai_config.json", "\"past_present_share_buffer\": true", "\"past_present_share_buffer\": false");
     let mut sessions = [form.session(), open(copy.path()).unwrap().session(&options()).unwrap()];
     let mut log = text(1, 11);
@@ -77,7 +77,7 @@ fn a_state_of_another_model_is_refused() {
 
 #[test]
 fn a_tokenizer_of_another_model_is_refused() {
-    let copy = Copy::of(shared().name);
+    let copy = copy(shared());
     let logits = u32::try_from(shared().model().info().vocab).unwrap();
     let path = copy.path().join("tokenizer.json");
     let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn a_configuration_of_another_graph_is_refused_by_name() {
         ("\"logits\": \"logits\"", "\"logits\": \"scores\"", "scores"),
         ("present.%d.key", "present.%d.keys", "present.0.keys"),
     ] {
-        let copy = Copy::of(shared().name);
+        let copy = copy(shared());
         copy.replace("genai_config.json", from, to);
         let error = open(copy.path()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidModel | ErrorKind::Unsupported), "{to}: {error:?}");
@@ -110,7 +110,7 @@ fn a_configuration_of_another_graph_is_refused_by_name() {
 /// A graph that gives new tensors refuses to write into a buffer, and nobody is harmed.
 #[test]
 fn a_graph_that_cannot_share_says_so() {
-    let copy = Copy::of(growing().name);
+    let copy = copy(growing());
     let info = growing().model().info().clone();
     let config = format!(
         r#"{{"model": {{"type": "llama", "context_length": {}, "vocab_size": {}, "decoder": {{"filename": "model.onnx",

@@ -1,11 +1,12 @@
 //! Operations at random: whatever is done to some sequences of a session, each is what its own history says.
 
-use crate::kit::{CONTEXT, FORMS, Form, Random, text};
+use crate::kit::{CONTEXT, FORMS, Form, text};
 use infer_core::{
     Batch, ErrorKind, OpenOptions, Result, Sampling, Sequence, Session as _, Token, Want, sampling::Sampler,
 };
 use infer_onnx::Session;
 use std::{thread, time::Duration};
+use test_kit::Random;
 
 const STEPS: usize = 150;
 

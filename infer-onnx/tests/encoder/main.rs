@@ -1,12 +1,10 @@
 //! Encoders with real graphs: MiniLM, and small ones with random weights.
 
-mod copied;
-
 use build_support::{fixtures, tiny};
-use copied::Copied;
 use infer_core::{Encoder as _, EncoderOptions, Error, ErrorKind, Pooling, Special, Token, Tokenizer as _};
 use infer_onnx::{Encoder, LoadOptions, Model, Onnx};
 use std::path::Path;
+use test_kit::Folder;
 
 /// How far numbers may lie apart that were computed beside other texts.
 const NEAR: f32 = 1e-5;
@@ -207,7 +205,7 @@ fn an_interrupt_ends_a_pass_that_runs() {
 #[test]
 fn files_that_do_not_fit_are_named() {
     let original = fixtures::model("tiny-onnx-encoder").unwrap();
-    let copy = Copied::of(&original);
+    let copy = Folder::copy_of(&original);
     copy.remove("1_Pooling/config.json");
     let error = open(copy.path()).encoder(&options()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
@@ -235,15 +233,15 @@ fn files_that_do_not_fit_are_named() {
             "outside the folder",
         ),
     ] {
-        let copy = Copied::of(&original);
-        copy.write(file, text);
+        let copy = Folder::copy_of(&original);
+        copy.file(file, text);
         let error = open(copy.path()).encoder(&options()).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(said), "{error}");
     }
 
-    let copy = Copied::of(&fixtures::model("tiny-onnx-classifier").unwrap());
-    copy.write("config.json", r#"{"model_type": "bert", "id2label": {"0": "a", "1": "b"}}"#);
+    let copy = Folder::copy_of(fixtures::model("tiny-onnx-classifier").unwrap());
+    copy.file("config.json", r#"{"model_type": "bert", "id2label": {"0": "a", "1": "b"}}"#);
     let error = open(copy.path()).encoder(&options()).unwrap_err();
     assert!(error.to_string().contains("names 2"), "{error}");
 }

@@ -1,12 +1,10 @@
 //! Models of layers, and how they are run.
 
-use crate::kit::{
-    Folder,
-    model::{self, GraphOf, element, node},
-};
+use crate::kit::model::{self, GraphOf, element, node};
 use infer_core::Result;
 use infer_onnx::{Graph, TensorView};
 use std::path::PathBuf;
+use test_kit::Folder;
 
 /// Of the small ones.
 pub(crate) const WIDTH: usize = 64;

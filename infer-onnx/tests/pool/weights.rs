@@ -2,13 +2,13 @@
 
 use crate::{
     kit::{
-        Folder, child,
         model::{self, GraphOf, element, node},
         onnx,
     },
     models::{WIDTH, numbers, run, split, whole},
 };
 use infer_onnx::{Dim, Graph, Pool, PoolOptions, TensorView, ValueType};
+use test_kit::{Folder, child};
 
 #[test]
 fn weights_are_shared_where_they_lie() {
@@ -116,7 +116,7 @@ mod held {
 
     /// In the child: what such a pool adds.
     fn tell(options: &PoolOptions) {
-        let Some(path) = std::env::var_os(child::VARIABLE) else { return };
+        let Some(path) = child::file() else { return };
         let onnx = onnx();
         let before = anonymous();
         let pool = Pool::open(&onnx, path, options).unwrap();
@@ -124,7 +124,7 @@ mod held {
         for mut guard in guards {
             run(&mut guard, LARGE, 1).unwrap();
         }
-        println!("result: {}", anonymous() - before);
+        child::answer(&(anonymous() - before).to_string());
     }
 
     /// Bytes in memory that no file backs.

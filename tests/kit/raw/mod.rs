@@ -1,2 +1,1 @@
-pub(crate) mod counting;
 pub(crate) mod detokenize;

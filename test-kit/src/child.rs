@@ -8,9 +8,28 @@
 //!     child::cases("survives", &["empty", "truncated"], |case| format!("{:?}", open(case)));
 //! }
 //! ```
+//!
+//! Or it has another one open a file:
+//!
+//! ```text
+//! /// Not a case by itself: what the children run.
+//! #[test]
+//! fn open() {
+//!     let Some(path) = child::file() else { return };
+//!     child::answer(&format!("{:?}", Model::open(path)));
+//! }
+//!
+//! #[test]
+//! fn an_empty_file_is_refused() {
+//!     let said = child::open_in_child("open", &folder.file("empty", "")).unwrap();
+//!     assert!(said.contains("empty"));
+//! }
+//! ```
 
 use std::{
+    ffi::OsStr,
     io::{Read, Write},
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
@@ -39,24 +58,37 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The answer; where there is none, why, in words.
+    ///
+    /// # Errors
+    /// Every other outcome.
+    pub fn into_answer(self) -> Result<String, String> {
+        match self {
+            Self::Ok(answer) => Ok(answer),
+            Self::Failed(code, output) => Err(format!("exit code {code:?}\n{output}")),
+            Self::Abort(signal, output) => Err(format!("ended by signal {signal}\n{output}")),
+            Self::Hang => Err("hangs".to_owned()),
+        }
+    }
+
     /// The answer.
     ///
     /// # Panics
     /// When there is none; `case` is named.
     #[track_caller]
     pub fn expect_ok(self, case: &str) -> String {
-        match self {
-            Self::Ok(answer) => answer,
-            Self::Failed(code, output) => panic!("{case}: exit code {code:?}\n{output}"),
-            Self::Abort(signal, output) => panic!("{case}: ended by signal {signal}\n{output}"),
-            Self::Hang => panic!("{case}: hangs"),
-        }
+        self.into_answer().unwrap_or_else(|end| panic!("{case}: {end}"))
     }
 }
 
 /// In a child, the case it is to run; `None` in the test itself.
 pub fn case() -> Option<String> {
-    std::env::var(CASE).ok()
+    std::env::var_os(CASE).map(|case| case.to_string_lossy().into_owned())
+}
+
+/// In a child, the file it is to open, with [`open_in_child`]; `None` in the test itself.
+pub fn file() -> Option<PathBuf> {
+    std::env::var_os(CASE).map(PathBuf::from)
 }
 
 /// In a child, gives `text` to the parent as (a further part of) its answer.
@@ -72,10 +104,10 @@ pub fn answer(text: &str) {
 ///
 /// # Panics
 /// When no child can be made.
-pub fn run(test: &str, case: &str, limit: Duration) -> Outcome {
+pub fn run(test: &str, case: impl AsRef<OsStr>, limit: Duration) -> Outcome {
     let program = std::env::current_exe().expect("the running program has a path");
     let mut command = Command::new(program);
-    command.args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]).env(CASE, case);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]).env(CASE, case.as_ref());
     let outcome = run_command(command, limit);
     match &outcome {
         Outcome::Ok(output) if output.contains("running 0 tests") => panic!("there is no test called {test:?}"),
@@ -85,6 +117,16 @@ pub fn run(test: &str, case: &str, limit: Duration) -> Outcome {
         Outcome::Ok(output) => Outcome::Ok(answer_in(&output)),
         other => other,
     }
+}
+
+/// Runs the test called `test` of this very binary in a child, with `file` for it to open. What it answered; an error when it ended otherwise
+/// than by itself, or without an answer.
+///
+/// # Errors
+/// How it ended, in words.
+pub fn open_in_child(test: &str, file: &Path) -> Result<String, String> {
+    let answer = run(test, file, LIMIT).into_answer()?;
+    if answer.is_empty() { Err("it said nothing".to_owned()) } else { Ok(answer) }
 }
 
 /// Runs `work` once for each of `cases`, each in a child, and returns the answers in order.
@@ -179,15 +221,19 @@ mod tests {
             Some("answers") => return answer("two\nlines"),
             Some("panics") => panic!("as it should"),
             Some("aborts") => std::process::abort(),
-            Some(_) => loop {
+            Some("says nothing") => return,
+            Some("hangs") => loop {
                 thread::park();
             },
+            Some(path) => return answer(&format!("{} {}", path == file().unwrap().display().to_string(), path)),
         }
         assert_eq!(run(NAME, "answers", LIMIT), Outcome::Ok("two\nlines".to_owned()));
         assert!(matches!(run(NAME, "panics", LIMIT), Outcome::Failed(_, output) if output.contains("as it should")));
         #[cfg(unix)]
         assert!(matches!(run(NAME, "aborts", LIMIT), Outcome::Abort(6, _)));
         assert_eq!(run(NAME, "hangs", Duration::from_millis(300)), Outcome::Hang);
+        assert_eq!(open_in_child(NAME, Path::new("a/file")).unwrap(), "true a/file");
+        assert!(open_in_child(NAME, Path::new("says nothing")).unwrap_err().contains("nothing"));
     }
 
     #[test]

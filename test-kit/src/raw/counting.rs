@@ -10,6 +10,8 @@ pub struct Counting;
 thread_local! {
     // Without a destructor and made at compile time: reading it allocates nothing, also while a thread ends.
     static HEAP: Cell<Heap> = const { Cell::new(Heap { allocations: 0, largest: 0 }) };
+    /// Bytes this thread has allocated and not freed, and the most there were.
+    static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
 /// What a piece of code asked the allocator for.
@@ -24,10 +26,16 @@ pub struct Heap {
 fn count(size: usize) {
     let Heap { allocations, largest } = HEAP.get();
     HEAP.set(Heap { allocations: allocations + 1, largest: largest.max(size) });
+    hold(size as isize);
+}
+
+fn hold(bytes: isize) {
+    let (held, most) = HELD.get();
+    HELD.set((held + bytes, most.max(held + bytes)));
 }
 
 // SAFETY: every method hands its arguments to the same method of `System`, whose contract is the trait's, and returns what
-// it returned; counting touches a thread-local pair of integers, and neither allocates nor unwinds.
+// it returned; counting touches thread-local pairs of integers, and neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -43,11 +51,13 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
+        hold(-(layout.size() as isize));
         // SAFETY: the caller got `memory` from this allocator with `layout`, hence from `System`, and keeps the rest of the contract.
         unsafe { System.realloc(memory, layout, size) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        hold(-(layout.size() as isize));
         // SAFETY: the caller got `memory` from this allocator with `layout`, hence from `System`.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -63,7 +73,7 @@ pub fn heap<R>(work: impl FnOnce() -> R) -> (Heap, R) {
     assert_eq!(
         HEAP.get().allocations,
         1,
-        "install it: #[global_allocator] static HEAP: kit::Counting = kit::Counting;"
+        "install it: #[global_allocator] static HEAP: test_kit::Counting = test_kit::Counting;"
     );
     HEAP.set(Heap { allocations: 0, largest: 0 });
     let result = work();
@@ -82,9 +92,21 @@ pub fn heap_so_far() -> Heap {
     assert_ne!(
         HEAP.replace(so_far),
         so_far,
-        "install it: #[global_allocator] static HEAP: kit::Counting = kit::Counting;"
+        "install it: #[global_allocator] static HEAP: test_kit::Counting = test_kit::Counting;"
     );
     so_far
+}
+
+/// The most bytes that `work` held at a time of what it allocated on this thread.
+///
+/// # Panics
+/// As [`heap`].
+pub fn peak<R>(work: impl FnOnce() -> R) -> (usize, R) {
+    let (before, most) = HELD.replace((0, 0));
+    let (_, result) = heap(work);
+    let (held, peak) = HELD.get();
+    HELD.set((before + held, most.max(before + peak)));
+    (peak.max(0).cast_unsigned(), result)
 }
 
 #[cfg(test)]
@@ -115,6 +137,19 @@ mod tests {
         });
         assert_eq!(inner, Heap { allocations: 1, largest: 10 });
         assert_eq!(outer, Heap { allocations: 2, largest: 100 });
+    }
+
+    #[test]
+    fn tells_how_much_was_held_at_a_time() {
+        let (most, kept) = peak(|| {
+            let first = black_box(vec![0_u8; 1000]);
+            drop(black_box(vec![0_u8; 500]));
+            drop(first);
+            let (inner, ()) = peak(|| drop(black_box(vec![0_u8; 700])));
+            assert_eq!(inner, 700);
+            vec![0_u8; 600]
+        });
+        assert_eq!((most, kept.len()), (1500, 600));
     }
 
     #[test]
