@@ -12,9 +12,9 @@ pub const CACHE_VARIABLE: &str = "INFER_CACHE";
 ///
 /// By default, in this order, the first that serves:
 ///
-/// 1. the file that the runtime's variable names: `INFER_LLAMA_LIBRARY`, `INFER_ONNXRUNTIME_LIBRARY`;
-/// 2. the cache: `llama/<commit>/<variant>/` or `onnxruntime/<version>/<variant>/` in the folder that [`CACHE_VARIABLE`] names, else in the user's cache
-///    folder. Its sha256 must be the one written beside it, and on Linux and Windows what is loaded is the very file that was hashed;
+/// 1. the file that the runtime's variable names: `INFER_LLAMA_LIBRARY`, `INFER_ONNXRUNTIME_LIBRARY`, `INFER_MLX_LIBRARY`;
+/// 2. the cache: `llama/<commit>/<variant>/`, `onnxruntime/<version>/<variant>/` or `mlx/<version>/<variant>/` in the folder that [`CACHE_VARIABLE`] names, else in the user's cache
+///    folder. Its sha256 must be the one written beside it, and on Linux and Windows what is loaded is the very file that was hashed. So it is for the libraries that it needs;
 /// 3. the folder of this program, then `../lib` beside that folder.
 ///
 /// A file given by path or by variable is the only one tried: it is what was asked for, or an error. Files of the last two kinds must belong

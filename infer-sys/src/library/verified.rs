@@ -33,38 +33,50 @@ pub(super) struct Needed {
 /// Opens a file whose sha256 must be the one in the file of the same name with `.sha256` at its end. That has the hashes of the libraries it
 /// needs in its further lines, as sha256sum writes them.
 pub(super) fn check(path: &Path) -> Result<Checked, Refusal> {
+    // Before its hash is looked for: where it is not there, that is what is to be said.
+    let mut file = open_owned(path)?;
     let text = hashes(path)?;
     let mut lines = text.lines();
-    let (file, metadata) = open_with_hash(path, &written_hash(path, lines.next().unwrap_or_default())?)?;
-    let mut needs = Vec::new();
-    for line in lines {
-        let hash = written_hash(path, line)?;
-        let name = line.split_ascii_whitespace().nth(1).unwrap_or_default();
-        if name.is_empty() || name.contains(['/', '\\']) {
-            return Err(no_hash(path, &format_args!("{line:?} names no file of its folder")));
-        }
-        let path = path.with_file_name(name);
-        let (file, _) =
-            open_with_hash(&path, &hash).map_err(|refusal| Refusal::Needed(path.clone(), refusal.into()))?;
-        needs.push(Needed { path, file });
-    }
+    compare(&mut file, &written_hash(path, lines.next().unwrap_or_default())?)?;
+    let metadata = file.metadata().map_err(Refusal::Unreadable)?;
+    let needs = lines.map(|line| needed(path, line)).collect::<Result<_, _>>()?;
     Ok(Checked { file, metadata, needs })
 }
 
-fn open_with_hash(path: &Path, wanted: &str) -> Result<(File, Metadata), Refusal> {
-    let mut file = open_file(path).map_err(Refusal::Unreadable)?;
+/// A library that `path` needs, by a line of hashes.
+fn needed(path: &Path, line: &str) -> Result<Needed, Refusal> {
+    let hash = written_hash(path, line)?;
+    let name = line.split_ascii_whitespace().nth(1).unwrap_or_default();
+    if name.is_empty() || name.contains(['/', '\\']) {
+        return Err(no_hash(path, &format_args!("{line:?} names no file of its folder")));
+    }
+    let path = path.with_file_name(name);
+    let open = || {
+        let mut file = open_owned(&path)?;
+        compare(&mut file, &hash)?;
+        Ok(file)
+    };
+    match open() {
+        Ok(file) => Ok(Needed { path, file }),
+        Err(refusal) => Err(Refusal::Needed(path, Box::new(refusal))),
+    }
+}
+
+/// Opens a regular file that nobody else can write.
+fn open_owned(path: &Path) -> Result<File, Refusal> {
+    let file = open_file(path).map_err(Refusal::Unreadable)?;
     let metadata = file.metadata().map_err(Refusal::Unreadable)?;
     if !metadata.is_file() {
         return Err(Refusal::NotALibrary("it is not a regular file".to_owned()));
     }
     // After it was hashed, the file can still be changed by whoever may write it: that has to be nobody else.
     places::owned(&metadata, "the file")?;
+    Ok(file)
+}
 
-    let found = hash(&mut file).map_err(Refusal::Unreadable)?;
-    if wanted != found {
-        return Err(Refusal::WrongHash { wanted: wanted.to_owned(), found });
-    }
-    Ok((file, metadata))
+fn compare(file: &mut File, wanted: &str) -> Result<(), Refusal> {
+    let found = hash(file).map_err(Refusal::Unreadable)?;
+    if wanted == found { Ok(()) } else { Err(Refusal::WrongHash { wanted: wanted.to_owned(), found }) }
 }
 
 /// Is there a file with a hash beside this one?
