@@ -251,10 +251,12 @@ typedef struct infer_mlx_table {
     int32_t (*array_over)(infer_mlx_array ** out, void * data, size_t bytes, const int32_t * shape, size_t ndim, int32_t dtype,
                           infer_mlx_deleter deleter, void * context);
     int32_t (*array_info)(const infer_mlx_array * a, infer_mlx_array_info * out);
-    // The values of an evaluated array, row by row. They live as long as the handle. Waits after `async_eval`.
+    // The values of an evaluated array, row by row. They live as long as the handle, and nobody writes them: `kv_write` copies memory that was
+    // handed out, and memory that it has written in place is refused here. Waits after `async_eval`.
     int32_t (*array_data)(const infer_mlx_array * a, const void ** data, size_t * bytes);
     // The value of an evaluated array that has one element: `bytes` is the size of its type.
     int32_t (*array_item)(const infer_mlx_array * a, void * out, size_t bytes);
+    // Where it fails, arrays of this thread that were made before, and not seen computed, are refused from then on: they may be half done.
     int32_t (*eval)(const infer_mlx_array * const * arrays, size_t count);
     // Returns before the values are there. What fails then is the error of the next entry that waits for it.
     int32_t (*async_eval)(const infer_mlx_array * const * arrays, size_t count);
@@ -359,8 +361,8 @@ typedef struct infer_mlx_table {
     // NULL but for the array.
     int32_t (*attention)(infer_mlx_array ** out, const infer_mlx_array * q, const infer_mlx_array * k, const infer_mlx_array * v, float scale,
                          uint32_t mask, const infer_mlx_array * mask_array, const infer_mlx_stream * stream);
-    // `buffer` with `rows` at `offset` along `axis`. Where memory is the CPU's, and the buffer is whole and row by row, nothing of it is
-    // copied: the result shares its memory, so that whoever still reads the old handle must not read these rows. Elsewhere it is a copy.
+    // `buffer` with `rows` at `offset` along `axis`. Where memory is the CPU's, and the buffer is whole and row by row and was not handed out by
+    // `array_data`, nothing of it is copied: the result shares its memory, so that whoever still reads the old handle must not read these rows. Elsewhere it is a copy.
     int32_t (*kv_write)(infer_mlx_array ** out, const infer_mlx_array * buffer, const infer_mlx_array * rows, int32_t axis, int32_t offset,
                         const infer_mlx_stream * stream);
 } infer_mlx_table;

@@ -44,7 +44,7 @@ array uninit(const Shape & shape, mlx::core::Dtype dtype) {
 }
 
 // Computed, and here to be read.
-array & readable(const Home & home, const infer_mlx_array * handle) {
+array & readable(Home & home, const infer_mlx_array * handle) {
     array & a = at_home(home, handle, "a");
     if (handle->failed) {
         throw Refused { INFER_MLX_EXCEPTION, "the array's computation failed" };
@@ -52,7 +52,17 @@ array & readable(const Home & home, const infer_mlx_array * handle) {
     if (a.status() == array::Status::unscheduled) {
         throw Refused { INFER_MLX_UNEVALUATED, "the array is not evaluated" };
     }
-    a.wait();
+    if (!home.whole(*handle)) {
+        throw Refused { INFER_MLX_EXCEPTION, "a computation failed after the array was made, and may have left it half done" };
+    }
+    try {
+        a.wait();
+    } catch (...) {
+        home.failure();
+        handle->failed = true;
+        throw;
+    }
+    handle->sound = true;
     if (a.data_shared_ptr() == nullptr) {
         throw Refused { INFER_MLX_UNEVALUATED, "the array has no data" };
     }
@@ -75,13 +85,14 @@ std::vector<array> due(const Home & home, const infer_mlx_array * const * arrays
     return list;
 }
 
-void computed(const infer_mlx_array * const * arrays, size_t count, const std::vector<array> & list, void (*how)(std::vector<array>)) {
+void computed(Home & home, const infer_mlx_array * const * arrays, size_t count, const std::vector<array> & list, void (*how)(std::vector<array>)) {
     const Computing computing;
     evals.fetch_add(1, std::memory_order_relaxed);
     try {
         how(list);
     } catch (...) {
         // Some of it may be there, some not, and MLX does not say which.
+        home.failure();
         for (size_t i = 0; i < count; ++i) {
             for (const array & a : list) {
                 arrays[i]->failed |= arrays[i]->value.id() == a.id();
@@ -142,9 +153,11 @@ static int32_t door_array_share(infer_mlx_array ** out, const infer_mlx_array * 
     return wall([&](Home & home) {
         infer_mlx_array *& result = needed(out, "out");
         array &            value  = at_home(home, a, "a");
-        result         = home.array_new(value);
-        result->epoch  = a->epoch;
-        result->failed = a->failed;
+        result           = home.array_new(value);
+        result->epoch    = a->epoch;
+        result->failures = a->failures;
+        result->sound    = a->sound;
+        result->failed   = a->failed;
     });
 }
 
@@ -212,7 +225,7 @@ static int32_t door_array_info(const infer_mlx_array * a, infer_mlx_array_info *
         info.shape          = value.ndim() > 0 ? value.shape().begin() : nullptr;
         info.size           = value.size();
         info.bytes          = value.nbytes();
-        info.evaluated      = value.status() != array::Status::unscheduled && !a->failed;
+        info.evaluated      = value.status() != array::Status::unscheduled && home.whole(*a);
         info.row_contiguous = info.evaluated && value.flags().row_contiguous;
     });
 }
@@ -225,6 +238,7 @@ static int32_t door_array_data(const infer_mlx_array * a, const void ** data, si
         if (!value.flags().row_contiguous) {
             refuse("the array does not lie row by row in memory: evaluate its `contiguous`");
         }
+        lend(value);
         place = value.data<char>();
         size  = value.nbytes();
     });
@@ -248,7 +262,7 @@ static int32_t door_eval(const infer_mlx_array * const * arrays, size_t count) {
     return wall([&](Home & home) {
         const std::vector<array> list = due(home, arrays, count);
         if (!list.empty()) {
-            computed(arrays, count, list, [](std::vector<array> all) { mlx::core::eval(std::move(all)); });
+            computed(home, arrays, count, list, [](std::vector<array> all) { mlx::core::eval(std::move(all)); });
         }
         for (size_t i = 0; i < count; ++i) {
             readable(home, arrays[i]);
@@ -260,7 +274,7 @@ static int32_t door_async_eval(const infer_mlx_array * const * arrays, size_t co
     return wall([&](Home & home) {
         const std::vector<array> list = due(home, arrays, count);
         if (!list.empty()) {
-            computed(arrays, count, list, [](std::vector<array> all) { mlx::core::async_eval(std::move(all)); });
+            computed(home, arrays, count, list, [](std::vector<array> all) { mlx::core::async_eval(std::move(all)); });
         }
     });
 }

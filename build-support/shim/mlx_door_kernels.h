@@ -51,6 +51,50 @@ mlx::core::allocator::Buffer memory_for(size_t bytes) {
 
 // ---- rows into a buffer ----
 
+// Memory that is written in place must not be read meanwhile by somebody outside, so it is either handed out or written, never both. Which of
+// them is said by the function that frees it: all three do the same.
+void free_lent(mlx::core::allocator::Buffer buffer) {
+    mlx::core::allocator::free(buffer);
+}
+
+void free_written(mlx::core::allocator::Buffer buffer) {
+    mlx::core::allocator::free(buffer);
+}
+
+using Free = void (*)(mlx::core::allocator::Buffer);
+
+// The function; NULL where it is none but a closure: memory of somebody else.
+Free freed_by(const array::Data & data) {
+    const Free * const by = data.d.target<Free>();
+    return by == nullptr ? nullptr : *by;
+}
+
+// The memory of an array is handed out.
+void lend(array & a) {
+    array::Data & data = *a.data_shared_ptr();
+    const Free    by   = freed_by(data);
+    if (by == free_written) {
+        refuse("the array shares the memory of a KV cache, which is written in place: compute a copy of what is to be read");
+    }
+    if (by != nullptr) {
+        data.d = free_lent;
+    }
+}
+
+// Whether the memory of a buffer may be written in place; from now on it is not handed out.
+bool claim(const array & buffer) {
+    if (!buffer.flags().row_contiguous || buffer.data_size() != buffer.size()) {
+        return false;
+    }
+    array::Data & data = *buffer.data_shared_ptr();
+    const Free    by   = freed_by(data);
+    if (by == nullptr || by == free_lent) {
+        return false;
+    }
+    data.d = free_written;
+    return true;
+}
+
 // Copies `from` (any strides) over the part of `to` (row by row) that begins at element `at`, and has the shape of `from`.
 void write_part(const array & from, array & to, size_t at) {
     const size_t width = from.itemsize();
@@ -90,7 +134,7 @@ public:
         const array & buffer = inputs[0];
         const array & rows   = inputs[1];
         array &       out    = outputs[0];
-        const bool in_place = buffer.flags().row_contiguous && buffer.data_size() == buffer.size();
+        const bool in_place = claim(buffer);
         if (in_place) {
             out.copy_shared_buffer(buffer);
         } else {

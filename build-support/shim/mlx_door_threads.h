@@ -35,6 +35,8 @@ struct infer_mlx_array {
     mlx::core::array  value;
     infer_mlx::Home * home;
     uint64_t          epoch;    // of the home, when it was made
+    uint64_t          failures; // computations of the home that had gone wrong by then
+    mutable bool      sound;    // it was seen computed, while none had gone wrong since
     mutable bool      failed;   // its computation was tried and went wrong
 };
 
@@ -94,6 +96,11 @@ public:
 
     uint64_t epoch() const { return epoch_; }
 
+    // A computation went wrong. What was not seen computed before is not known to be: MLX does not say how far it came.
+    void failure() { ++failures_; }
+    // Whether what MLX calls evaluated has been computed.
+    bool whole(const infer_mlx_array & array) const { return !array.failed && (array.sound || array.failures == failures_); }
+
     // These two are called by the home's own thread, the next two by any: `own` says which.
     infer_mlx_array *  array_new(mlx::core::array value);
     infer_mlx_stream * stream_new(mlx::core::Device device);
@@ -123,6 +130,7 @@ private:
 
     std::atomic<uint64_t>          references_ { 1 };
     uint64_t                       epoch_   = 0;
+    uint64_t                       failures_ = 0;
     size_t                         handles_ = 0; // of streams, of this epoch
     std::vector<mlx::core::Stream> streams_;
     std::recursive_mutex           guard_;       // of what follows; a deleter may call the door again
@@ -162,7 +170,11 @@ private:
 inline thread_local int Computing::depth_ = 0;
 
 inline infer_mlx_array * Home::array_new(mlx::core::array value) {
-    auto * made = new infer_mlx_array { std::move(value), this, epoch_, false };
+    // MLX's operations may return what they were given, computed or not.
+    const auto status = value.status();
+    const bool lazy   = status == mlx::core::array::Status::unscheduled;
+    const bool there  = status == mlx::core::array::Status::available;
+    auto *     made   = new infer_mlx_array { std::move(value), this, epoch_, lazy ? failures_ : 0, there, false };
     share();
     live_arrays.fetch_add(1, std::memory_order_relaxed);
     return made;

@@ -5,10 +5,7 @@ use crate::{
     operand::{Inner, Operand},
     raw::Binary,
 };
-use std::{
-    ops::{Add, Div, Mul, Neg, Sub},
-    panic::Location,
-};
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
 impl<'s> Array<'s> {
     /// The larger of each two elements.
@@ -25,21 +22,22 @@ impl<'s> Array<'s> {
         self.binary("minimum", Binary::Minimum, rhs, false)
     }
 
-    /// Each element to the power of the other.
+    /// Each element to the power of the other. The power of integers is a number, of 0 or more.
     #[track_caller]
     #[must_use]
     pub fn pow(self, rhs: impl Operand<'s>) -> Self {
         self.binary("pow", Binary::Power, rhs, false)
     }
 
-    /// Whole numbers of times that the other goes into each element, rounded down.
+    /// How often the other goes into each element: rounded down, and of integers towards 0. Integers are divided by a number, of 1 or more.
     #[track_caller]
     #[must_use]
     pub fn floor_divide(self, rhs: impl Operand<'s>) -> Self {
         self.binary("floor_divide", Binary::FloorDivide, rhs, false)
     }
 
-    /// What [`floor_divide`](Self::floor_divide) leaves: with the sign of the other.
+    /// What is left of each element when the other is taken from it as often as it goes: with the sign of the other. Integers are divided by a number, of 1
+    /// or more.
     #[track_caller]
     #[must_use]
     pub fn remainder(self, rhs: impl Operand<'s>) -> Self {
@@ -132,32 +130,7 @@ impl<'s> Array<'s> {
                 },
             );
         };
-        // 0 and 1 are in every type.
-        if number != 0.0 && number != 1.0 && !fits(number, self.dtype()) {
-            let why = format!("{number} is no {}", self.dtype());
-            return match self.inner() {
-                Inner::Live(node) => self.scope.refuse(op, &[node], &why, Location::caller()),
-                _ => self,
-            };
-        }
         self.apply(op, |runtime, a| runtime.binary_scalar(kind, a, number.into(), reversed))
-    }
-}
-
-/// Whether a number can be an element.
-fn fits(number: f32, dtype: DType) -> bool {
-    let whole = |least: f32, end: f32| number.fract() == 0.0 && number >= least && number < end;
-    match dtype {
-        DType::F16 | DType::F32 | DType::F64 | DType::Bf16 | DType::Complex64 => true,
-        DType::Bool => number == 0.0 || number == 1.0,
-        DType::U8 => whole(0.0, 256.0),
-        DType::U16 => whole(0.0, 65_536.0),
-        DType::U32 => whole(0.0, 4_294_967_296.0),
-        DType::U64 => whole(0.0, 18_446_744_073_709_551_616.0),
-        DType::I8 => whole(-128.0, 128.0),
-        DType::I16 => whole(-32_768.0, 32_768.0),
-        DType::I32 => whole(-2_147_483_648.0, 2_147_483_648.0),
-        DType::I64 => whole(-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0),
     }
 }
 
@@ -200,21 +173,5 @@ impl<'s> Neg for Array<'s> {
     #[track_caller]
     fn neg(self) -> Array<'s> {
         self.apply("neg", |runtime, a| runtime.unary(crate::raw::Unary::Negative, a))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_fits_where_it_is_an_element() {
-        assert!(fits(0.5, DType::F16) && fits(f32::NAN, DType::F32));
-        for (dtype, least, most) in [(DType::I8, -128.0, 127.0), (DType::U16, 0.0, 65_535.0)] {
-            assert!(fits(least, dtype) && fits(most, dtype));
-            assert!(!fits(least - 1.0, dtype) && !fits(most + 1.0, dtype) && !fits(0.5, dtype));
-        }
-        assert!(!fits(f32::NAN, DType::I32) && !fits(f32::INFINITY, DType::U64) && !fits(2.0, DType::Bool));
-        assert!(fits(2_147_483_520.0, DType::I32) && !fits(2_147_483_648.0, DType::I32));
     }
 }

@@ -120,6 +120,9 @@ impl<'s> Array<'s> {
         offset: RopeOffset<'s>,
         freqs: Option<&Owned>,
     ) -> Self {
+        if base.is_some() == freqs.is_some() {
+            return self.refuse("rope", "angles are by a base, or by wavelengths: one of both");
+        }
         let by = raw::Rope { dims, traditional, base: base.unwrap_or(0.0), scale };
         match (offset, freqs) {
             (RopeOffset::At(at), None) => self.apply("rope", |runtime, x| runtime.rope(x, by, None, at)),

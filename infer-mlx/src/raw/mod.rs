@@ -20,6 +20,8 @@ mod node;
 mod ops;
 mod process;
 mod runtime;
+#[cfg(test)]
+mod tests;
 
 pub use element::Element;
 

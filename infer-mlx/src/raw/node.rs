@@ -15,7 +15,7 @@ pub(crate) struct Node<'s>(Handle, PhantomData<&'s ()>);
 pub(crate) struct Info<'s> {
     pub(crate) dtype: DType,
     pub(crate) shape: &'s [i32],
-    elements: u64,
+    pub(super) elements: u64,
     pub(crate) evaluated: bool,
 }
 

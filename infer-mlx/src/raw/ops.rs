@@ -117,16 +117,14 @@ operations! {
     fn arange(start: f64, stop: f64, dtype: DType) = arange(start, stop, 1.0, number_of(dtype));
 
     fn unary(op: Unary, a: Node<'_>) = unary(op as u32, a.as_ptr());
-    fn binary(op: Binary, a: Node<'_>, b: Node<'_>) = binary(op as u32, a.as_ptr(), b.as_ptr());
-    /// With a number of the array's type, on the right; or on the left if `reversed`.
-    fn binary_scalar(op: Binary, a: Node<'_>, b: f64, reversed: bool) = binary_scalar(op as u32, a.as_ptr(), b, reversed);
+    fn any_binary(op: Binary, a: Node<'_>, b: Node<'_>) = binary(op as u32, a.as_ptr(), b.as_ptr());
+    fn any_binary_scalar(op: Binary, a: Node<'_>, b: f64, reversed: bool) = binary_scalar(op as u32, a.as_ptr(), b, reversed);
     fn select(condition: Node<'_>, a: Node<'_>, b: Node<'_>) = select(condition.as_ptr(), a.as_ptr(), b.as_ptr());
     fn as_type(a: Node<'_>, dtype: DType) = astype(a.as_ptr(), number_of(dtype));
 
-    /// The same bytes as another type.
-    fn view(a: Node<'_>, dtype: DType) = view(a.as_ptr(), number_of(dtype));
+    fn any_view(a: Node<'_>, dtype: DType) = view(a.as_ptr(), number_of(dtype));
 
-    fn reshape(a: Node<'_>, shape: &[i32]) = reshape(a.as_ptr(), shape.as_ptr(), shape.len());
+    fn any_reshape(a: Node<'_>, shape: &[i32]) = reshape(a.as_ptr(), shape.as_ptr(), shape.len());
     fn broadcast_to(a: Node<'_>, shape: &[i32]) = broadcast_to(a.as_ptr(), shape.as_ptr(), shape.len());
     fn transpose(a: Node<'_>, axes: &[i32]) = transpose(a.as_ptr(), axes.as_ptr(), axes.len());
     fn expand_dims(a: Node<'_>, axis: i32) = expand_dims(a.as_ptr(), &raw const axis, 1);
@@ -143,19 +141,19 @@ operations! {
     /// As `take`.
     fn take_along_axis(a: Node<'_>, indices: Node<'_>, axis: i32) = take_along_axis(a.as_ptr(), indices.as_ptr(), axis);
 
-    fn reduce(op: Reduction, a: Node<'_>, axis: i32, keep: bool) = reduce(op as u32, a.as_ptr(), axis, keep);
-    fn cumsum(a: Node<'_>, axis: i32) = scan(sys::INFER_MLX_CUMSUM, a.as_ptr(), axis, false, true);
-    fn softmax(a: Node<'_>, axis: i32) = softmax(a.as_ptr(), axis, true);
-    fn sort(a: Node<'_>, axis: i32) = sort(a.as_ptr(), axis);
-    fn argsort(a: Node<'_>, axis: i32) = argsort(a.as_ptr(), axis);
-    fn argpartition(a: Node<'_>, kth: i32, axis: i32) = argpartition(a.as_ptr(), kth, axis);
+    fn any_reduce(op: Reduction, a: Node<'_>, axis: i32, keep: bool) = reduce(op as u32, a.as_ptr(), axis, keep);
+    fn any_cumsum(a: Node<'_>, axis: i32) = scan(sys::INFER_MLX_CUMSUM, a.as_ptr(), axis, false, true);
+    fn any_softmax(a: Node<'_>, axis: i32) = softmax(a.as_ptr(), axis, true);
+    fn any_sort(a: Node<'_>, axis: i32) = sort(a.as_ptr(), axis);
+    fn any_argsort(a: Node<'_>, axis: i32) = argsort(a.as_ptr(), axis);
+    fn any_argpartition(a: Node<'_>, kth: i32, axis: i32) = argpartition(a.as_ptr(), kth, axis);
 
     /// `c` plus the product of `a` and `b`.
     fn addmm(c: Node<'_>, a: Node<'_>, b: Node<'_>) = addmm(c.as_ptr(), a.as_ptr(), b.as_ptr(), 1.0, 1.0);
-    fn quantized_matmul(
+    fn any_quantized_matmul(
         x: Node<'_>, w: Node<'_>, scales: Node<'_>, biases: Node<'_>, transpose: bool, group_size: i32, bits: i32
     ) = quantized_matmul(x.as_ptr(), w.as_ptr(), scales.as_ptr(), biases.as_ptr(), transpose, group_size, bits);
-    fn dequantize(w: Node<'_>, scales: Node<'_>, biases: Node<'_>, group_size: i32, bits: i32) =
+    fn any_dequantize(w: Node<'_>, scales: Node<'_>, biases: Node<'_>, group_size: i32, bits: i32) =
         dequantize(w.as_ptr(), scales.as_ptr(), biases.as_ptr(), group_size, bits);
     fn rms_norm(x: Node<'_>, weight: Option<Node<'_>>, eps: f32) = rms_norm(x.as_ptr(), Node::or_null(weight), eps);
     fn layer_norm(x: Node<'_>, weight: Option<Node<'_>>, bias: Option<Node<'_>>, eps: f32) =
@@ -171,7 +169,92 @@ operations! {
     fn kv_write(buffer: Node<'_>, rows: Node<'_>, axis: i32, offset: i32) = kv_write(buffer.as_ptr(), rows.as_ptr(), axis, offset);
 }
 
+impl Binary {
+    /// Whether integers can make the kernel end the process (a division by 0), or never end (a negative power).
+    fn can_trap(self) -> bool {
+        matches!(self, Self::FloorDivide | Self::Remainder | Self::Power)
+    }
+}
+
 impl Runtime {
+    pub(crate) fn binary(&self, op: Binary, a: Node<'_>, b: Node<'_>) -> Made {
+        if op.can_trap() && !self.info(a)?.dtype.is_float() && !self.info(b)?.dtype.is_float() {
+            let why = "integers are divided by a number, and have a number as their power: any element could be 0, or negative";
+            return Err(Failure::invalid(why.to_owned()));
+        }
+        self.any_binary(op, a, b)
+    }
+
+    /// With a number of the array's type, on the right; or on the left if `reversed`.
+    pub(crate) fn binary_scalar(&self, op: Binary, a: Node<'_>, b: f64, reversed: bool) -> Made {
+        let least = if matches!(op, Binary::Power) { 0.0 } else { 1.0 };
+        if op.can_trap() && (reversed || b < least) && !self.info(a)?.dtype.is_float() {
+            let why = format!(
+                "integers are divided by a number of 1 or more, and have one of 0 or more as their power: not {b}"
+            );
+            return Err(Failure::invalid(why));
+        }
+        self.any_binary_scalar(op, a, b, reversed)
+    }
+
+    pub(crate) fn reshape(&self, a: Node<'_>, shape: &[i32]) -> Made {
+        // MLX divides by the others to find what is left.
+        if shape.contains(&-1) && shape.contains(&0) {
+            return Err(Failure::invalid(format!("in {shape:?} any size could stand for -1, since another one is 0")));
+        }
+        self.any_reshape(a, shape)
+    }
+
+    pub(crate) fn reduce(&self, op: Reduction, a: Node<'_>, axis: i32, keep: bool) -> Made {
+        self.something(a)?;
+        self.any_reduce(op, a, axis, keep)
+    }
+
+    pub(crate) fn cumsum(&self, a: Node<'_>, axis: i32) -> Made {
+        self.something(a)?;
+        self.any_cumsum(a, axis)
+    }
+
+    pub(crate) fn softmax(&self, a: Node<'_>, axis: i32) -> Made {
+        self.something(a)?;
+        self.any_softmax(a, axis)
+    }
+
+    pub(crate) fn sort(&self, a: Node<'_>, axis: i32) -> Made {
+        self.something(a)?;
+        self.any_sort(a, axis)
+    }
+
+    pub(crate) fn argsort(&self, a: Node<'_>, axis: i32) -> Made {
+        self.something(a)?;
+        self.any_argsort(a, axis)
+    }
+
+    pub(crate) fn argpartition(&self, a: Node<'_>, kth: i32, axis: i32) -> Made {
+        self.something(a)?;
+        self.any_argpartition(a, kth, axis)
+    }
+
+    /// Along an axis there must be something: some kernels divide by how much it is, or never come to its end.
+    fn something(&self, a: Node<'_>) -> Result<(), Failure> {
+        if self.info(a)?.elements > 0 {
+            return Ok(());
+        }
+        Err(Failure::invalid("an array without elements has nothing along its axes".to_owned()))
+    }
+
+    /// The same bytes as another type.
+    pub(crate) fn view(&self, a: Node<'_>, dtype: DType) -> Made {
+        let info = self.info(a)?;
+        // MLX multiplies without looking.
+        let last =
+            info.shape.last().map_or(1, |&last| i64::from(last)) * info.dtype.bytes() as i64 / dtype.bytes() as i64;
+        if i32::try_from(last).is_err() {
+            return Err(Failure::invalid(format!("the last axis would have {last}, which is more than 2147483647")));
+        }
+        self.any_view(a, dtype)
+    }
+
     /// A copy of these elements, row by row. Another number of them than the shape's is refused.
     pub(crate) fn array<T: Element>(&self, data: &[T], shape: &[i32]) -> Made {
         let (bytes, place, dtype) = (size_of_val(data), data.as_ptr().cast(), number_of(T::DTYPE));
@@ -215,8 +298,40 @@ impl Runtime {
         })
     }
 
+    #[allow(clippy::too_many_arguments, reason = "the entry's")]
+    pub(crate) fn quantized_matmul(
+        &self,
+        x: Node<'_>,
+        w: Node<'_>,
+        scales: Node<'_>,
+        biases: Node<'_>,
+        transpose: bool,
+        group_size: i32,
+        bits: i32,
+    ) -> Made {
+        quantisable(group_size, bits)?;
+        self.something(x)?;
+        self.something(w)?;
+        self.any_quantized_matmul(x, w, scales, biases, transpose, group_size, bits)
+    }
+
+    pub(crate) fn dequantize(
+        &self,
+        w: Node<'_>,
+        scales: Node<'_>,
+        biases: Node<'_>,
+        group_size: i32,
+        bits: i32,
+    ) -> Made {
+        quantisable(group_size, bits)?;
+        self.something(w)?;
+        self.any_dequantize(w, scales, biases, group_size, bits)
+    }
+
     /// The packed words, the scales and the biases that a matrix is quantised to.
     pub(crate) fn quantize(&self, w: Node<'_>, group_size: i32, bits: i32) -> Result<Vec<Fresh>, Failure> {
+        quantisable(group_size, bits)?;
+        self.something(w)?;
         self.make_list(3, |api, outs, stream| {
             // SAFETY: room for the three results (`make_list`); else as in `operations`.
             unsafe { api.quantize(outs, w.as_ptr(), group_size, bits, stream) }
@@ -224,6 +339,9 @@ impl Runtime {
     }
 
     pub(crate) fn attention(&self, q: Node<'_>, k: Node<'_>, v: Node<'_>, scale: f32, mask: Attend<'_>) -> Made {
+        // MLX divides by the number of heads.
+        self.something(q)?;
+        self.something(k)?;
         let (kind, mask) = match mask {
             Attend::Nothing => (sys::INFER_MLX_MASK_NONE, ptr::null()),
             Attend::Causal => (sys::INFER_MLX_MASK_CAUSAL, ptr::null()),
@@ -234,4 +352,15 @@ impl Runtime {
             unsafe { api.attention(out, q.as_ptr(), k.as_ptr(), v.as_ptr(), scale, kind, mask, stream) }
         })
     }
+}
+
+/// What the kernels are made for. MLX divides by some of it before it looks.
+fn quantisable(group_size: i32, bits: i32) -> Result<(), Failure> {
+    if matches!(group_size, 32 | 64 | 128) && matches!(bits, 2 | 3 | 4 | 5 | 6 | 8) {
+        return Ok(());
+    }
+    let why = format!(
+        "groups of {group_size} of {bits} bits: groups have 32, 64 or 128, and elements 2, 3, 4, 5, 6 or 8 bits"
+    );
+    Err(Failure::invalid(why))
 }
