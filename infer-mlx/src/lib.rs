@@ -76,16 +76,20 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod config;
 mod dtype;
 mod error;
+mod linear;
 mod mlx;
 mod operand;
 mod owned;
 mod poison;
 #[allow(unsafe_code, reason = "owners of MLX's objects; each block says why it holds")]
 mod raw;
+mod rope;
 pub mod safetensors;
 mod scope;
+mod weights;
 
 pub use array::{Array, Mask, RopeOffset};
 pub use dtype::DType;

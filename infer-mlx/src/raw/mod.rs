@@ -19,6 +19,7 @@ mod global;
 mod node;
 mod ops;
 mod process;
+mod read;
 mod runtime;
 #[cfg(test)]
 mod tests;
@@ -31,4 +32,5 @@ pub(crate) use global::{of_this_thread, open};
 pub(crate) use node::{Info, Node};
 pub(crate) use ops::{Attend, Binary, Reduction, Rope, Unary};
 pub(crate) use process::devices;
+pub(crate) use read::Unread;
 pub(crate) use runtime::{Fresh, Made, Runtime};

@@ -1,0 +1,227 @@
+//! Which weights an architecture wants, held against those that there are.
+
+use super::{
+    Weight,
+    shards::{Place, Shards},
+};
+use crate::{
+    Array, DType, Scope,
+    config::{Affine, Layer, Quantization},
+    error::error,
+    linear::{Embedding, Linear, Matrix, Quantized, Rows},
+    safetensors::Tensor,
+};
+use infer_core::{Error, ErrorKind, Result, cost};
+use std::collections::HashSet;
+
+/// The weights that were asked for so far.
+pub(crate) struct Plan<'p> {
+    shards: &'p Shards,
+    quantization: &'p Quantization,
+    prefix: &'static str,
+    planned: Planned,
+    taken: HashSet<Place>,
+    missing: Vec<String>,
+    wrong: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// All of them: what is read, and what is computed from it.
+#[derive(Default)]
+pub(crate) struct Planned {
+    pub(super) read: Vec<(Place, Weight)>,
+    pub(super) computed: Vec<(Weight, Compute)>,
+    weights: cost::Weights,
+}
+
+/// Makes a weight when all others have been read.
+pub(super) type Compute = Box<dyn for<'s> Fn(&'s Scope<'_>) -> Array<'s>>;
+
+impl Planned {
+    /// What is read, by the type of its numbers; the scales and biases of quantised weights are counted with them.
+    pub(crate) fn weights(&self) -> &cost::Weights {
+        &self.weights
+    }
+}
+
+impl<'p> Plan<'p> {
+    /// Nothing so far.
+    pub(crate) fn new(shards: &'p Shards, quantization: &'p Quantization) -> Self {
+        let (planned, taken) = (Planned::default(), HashSet::new());
+        let (missing, wrong, refused) = Default::default();
+        Self { shards, quantization, prefix: "", planned, taken, missing, wrong, refused }
+    }
+
+    /// From here on, names in the files begin with this.
+    pub(crate) fn within(&mut self, prefix: &'static str) {
+        self.prefix = prefix;
+    }
+
+    /// Whether there is a weight of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.shards.find(&self.full(name)).is_some()
+    }
+
+    /// A weight in floating point.
+    pub(crate) fn tensor(&mut self, name: &str, shape: &[usize]) -> Weight {
+        let weight = Weight::default();
+        if let Some((place, tensor)) = self.take(name, shape, &[DType::F32, DType::F16, DType::Bf16]) {
+            self.planned.weights.add(tensor.dtype().as_str(), tensor.elements(), tensor.bytes());
+            self.planned.read.push((place, weight.clone()));
+        }
+        weight
+    }
+
+    /// A weight that is made of others, once they have been read.
+    pub(crate) fn computed(&mut self, compute: impl for<'s> Fn(&'s Scope<'_>) -> Array<'s> + 'static) -> Weight {
+        let weight = Weight::default();
+        self.planned.computed.push((weight.clone(), Box::new(compute)));
+        weight
+    }
+
+    /// A layer `x Wᵀ + b` that makes `outputs` numbers of `inputs`, quantised as the settings say.
+    pub(crate) fn linear(&mut self, path: &str, inputs: usize, outputs: usize, has_bias: bool) -> Linear {
+        let matrix = match self.affine(path, inputs) {
+            Some(affine) => Matrix::Quantized(self.quantized(path, inputs, outputs, affine)),
+            None => {
+                let weight = self.tensor(&format!("{path}.weight"), &[outputs, inputs]);
+                Matrix::Float(self.transposed(weight))
+            }
+        };
+        Linear { matrix, bias: has_bias.then(|| self.tensor(&format!("{path}.bias"), &[outputs])) }
+    }
+
+    /// A table of `count` rows of `width` numbers, quantised as the settings say.
+    pub(crate) fn embedding(&mut self, path: &str, count: usize, width: usize) -> Embedding {
+        match self.affine(path, width) {
+            Some(affine) => {
+                let table = self.quantized(path, width, count, affine);
+                Embedding { rows: Rows::Quantized(table.clone()), matrix: Matrix::Quantized(table) }
+            }
+            None => {
+                let table = self.tensor(&format!("{path}.weight"), &[count, width]);
+                let matrix = Matrix::Float(self.transposed(table.clone()));
+                Embedding { rows: Rows::Float(table), matrix }
+            }
+        }
+    }
+
+    /// Passes over weights that are known to be of no use.
+    pub(crate) fn ignore(&mut self, is_useless: impl Fn(&str) -> bool) {
+        let prefix = self.prefix;
+        let useless =
+            self.shards.all().filter(|(_, tensor)| tensor.name().strip_prefix(prefix).is_some_and(&is_useless));
+        self.taken.extend(useless.map(|(place, _)| place));
+    }
+
+    /// Passes over weights of parts that are not run, by their full names.
+    pub(crate) fn ignore_part(&mut self, prefix: &str) {
+        let part = self.shards.all().filter(|(_, tensor)| tensor.name().starts_with(prefix));
+        self.taken.extend(part.map(|(place, _)| place));
+    }
+
+    /// Holds what was asked for against what there is.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for weights that are quantised in another way; [`InvalidModel`](ErrorKind::InvalidModel), by their names,
+    /// for weights that are missing, of another shape or type, or not known to the architecture.
+    pub(crate) fn finish(self) -> Result<Planned> {
+        let rest = self.shards.all().filter(|(place, _)| !self.taken.contains(place));
+        let extra: Vec<_> = rest.map(|(_, tensor)| tensor.name().to_owned()).collect();
+        let get = "the model's config.json and its weights do not belong together, or files are missing";
+        self.report(ErrorKind::Unsupported, &self.refused, "cannot be used", "convert the model with mlx_lm.convert")?;
+        self.report(ErrorKind::InvalidModel, &self.wrong, "are not what config.json says", get)?;
+        self.report(ErrorKind::InvalidModel, &self.missing, "are missing", get)?;
+        self.report(ErrorKind::InvalidModel, &extra, "are not known to this architecture", get)?;
+        Ok(self.planned)
+    }
+
+    fn report(&self, kind: ErrorKind, weights: &[String], what: &str, advice: &str) -> Result<()> {
+        const SHOWN: usize = 5;
+        if weights.is_empty() {
+            return Ok(());
+        }
+        let mut list = weights.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        if weights.len() > SHOWN {
+            list += &format!(" and {} more", weights.len() - SHOWN);
+        }
+        let message = format!("{}: weights {what}: {list}; {advice}", self.shards.folder().display());
+        Err::<(), Error>(error(kind, message))
+    }
+
+    fn full(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Takes a weight, and notes what is wrong with it.
+    fn take(&mut self, name: &str, shape: &[usize], dtypes: &[DType]) -> Option<(Place, &'p Tensor)> {
+        let name = self.full(name);
+        let Some((place, tensor)) = self.shards.find(&name) else {
+            self.missing.push(name);
+            return None;
+        };
+        self.taken.insert(place);
+        if tensor.shape() != shape {
+            self.wrong.push(format!("{name} has the shape {:?}, not {shape:?}", tensor.shape()));
+        } else if !dtypes.contains(&tensor.dtype()) {
+            let wanted: Vec<_> = dtypes.iter().map(|dtype| dtype.as_str()).collect();
+            self.wrong.push(format!("{name} is of type {}, not {}", tensor.dtype(), wanted.join(" or ")));
+        } else {
+            return Some((place, tensor));
+        }
+        None
+    }
+
+    /// How a layer is quantised, if it is.
+    fn affine(&mut self, path: &str, inputs: usize) -> Option<Affine> {
+        let full = self.full(path);
+        let last = |name: &str| {
+            let (_, tensor) = self.shards.find(&format!("{full}.{name}"))?;
+            Some((tensor.shape().last().copied()?, tensor.dtype()))
+        };
+        match self.quantization.layer(&full) {
+            Layer::Float => None,
+            Layer::Affine(affine) => Some(affine),
+            Layer::Unsaid => {
+                let (groups, dtype) = last("scales")?;
+                let packed = last("weight").map_or(0, |(packed, _)| packed);
+                let affine = Affine::of_shape(inputs, packed, groups).filter(|_| dtype.is_float());
+                if affine.is_none() {
+                    let shape =
+                        format!("{packed} words and {groups} scales of type {dtype} for rows of {inputs} weights");
+                    self.refused.push(format!("{full} has {shape}, which is no quantisation that is known"));
+                }
+                affine
+            }
+        }
+    }
+
+    fn quantized(&mut self, path: &str, inputs: usize, outputs: usize, affine: Affine) -> Quantized {
+        let weights = [Weight::default(), Weight::default(), Weight::default()];
+        let [packed, scales, biases] = weights.clone();
+        let quantized = Quantized { packed, scales, biases, affine };
+        let Some((words, groups)) = affine.row(inputs) else {
+            let Affine { group_size, bits } = affine;
+            let rows = format!("rows of {inputs} weights, which are no whole groups of {group_size} of {bits} bits");
+            self.refused.push(format!("{} has {rows}", self.full(path)));
+            return quantized;
+        };
+        let floats = &[DType::F32, DType::F16, DType::Bf16];
+        let parts = [("weight", words, &[DType::U32][..]), ("scales", groups, floats), ("biases", groups, floats)];
+        let mut bytes = 0;
+        for ((name, columns, dtypes), weight) in parts.into_iter().zip(weights) {
+            if let Some((place, tensor)) = self.take(&format!("{path}.{name}"), &[outputs, columns], dtypes) {
+                bytes += tensor.bytes();
+                self.planned.read.push((place, weight));
+            }
+        }
+        let dtype = format!("{}-bit, groups of {}", affine.bits, affine.group_size);
+        self.planned.weights.add(&dtype, (inputs as u64).saturating_mul(outputs as u64), bytes);
+        quantized
+    }
+
+    /// A view of a matrix, transposed.
+    fn transposed(&mut self, matrix: Weight) -> Weight {
+        self.computed(move |scope| scope.enter(matrix.owned()).t())
+    }
+}
