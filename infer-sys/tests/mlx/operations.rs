@@ -236,10 +236,26 @@ fn rows_are_written_into_a_cache_without_a_copy_of_it() {
     let rows = stream.transpose(&f32s(&numbers, &[1, 2, 2, 3]), &[0, 2, 1, 3]).unwrap();
     let written = stream.kv_write(&buffer, &rows, 2, 1).unwrap();
     eval(&[&written]).unwrap();
-    assert_eq!(crate::kit::place(&written), crate::kit::place(&buffer), "the same memory");
     let head = |first: [f32; 3], second: [f32; 3]| [[0.0; 3], first, second, [0.0; 3]].concat();
     let wanted = [head([1.0, 2.0, 3.0], [7.0, 8.0, 9.0]), head([4.0, 5.0, 6.0], [10.0, 11.0, 12.0])].concat();
-    assert_eq!(data::<f32>(&written).unwrap(), wanted);
+    // In the same memory: who has the old handle sees them.
+    for array in [&written, &buffer] {
+        let negative = stream.unary(INFER_MLX_NEGATIVE, array).unwrap();
+        assert_eq!(stream.values(&stream.unary(INFER_MLX_NEGATIVE, &negative).unwrap()).unwrap(), wanted);
+        assert_eq!(
+            data::<f32>(array).unwrap_err().status,
+            INFER_MLX_ARGUMENT,
+            "what is written in place is not handed out"
+        );
+    }
+    // And what was handed out is copied, so that nothing changes under who reads it.
+    let lent = stream.full(&[1, 2, 4, 3], 0.0, INFER_MLX_F32).unwrap();
+    eval(&[&lent]).unwrap();
+    let place = crate::kit::place(&lent);
+    let written = stream.kv_write(&lent, &rows, 2, 1).unwrap();
+    eval(&[&written]).unwrap();
+    assert_ne!(crate::kit::place(&written), place);
+    assert_eq!((data::<f32>(&written).unwrap(), data::<f32>(&lent).unwrap()), (wanted, vec![0.0; 24]));
 
     // What does not lie row by row is copied first, and stays as it was.
     let turned = stream.transpose(&f32s(&[1.0, 2.0, 3.0, 4.0], &[2, 2]), &[1, 0]).unwrap();
