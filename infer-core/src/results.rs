@@ -75,6 +75,11 @@ impl Results {
         sampler.top(row, &mut self.top)
     }
 
+    /// Takes what a device has drawn for `position`, for the entry that is next to [end](Self::end_entry), and what a constraint forces after it.
+    pub fn take_drawn(&mut self, drawn: Sampled, sampler: &mut Sampler, position: usize) {
+        sampler.take_drawn(drawn, position, &mut self.sampled);
+    }
+
     /// Takes a token that was drawn elsewhere, for the entry that is next to [end](Self::end_entry).
     pub fn add_drawn(&mut self, sampled: Sampled) {
         self.sampled.push(sampled);

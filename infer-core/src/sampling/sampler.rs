@@ -148,6 +148,37 @@ impl Sampler {
         uniform(self.sampling.seed, position)
     }
 
+    /// What is added to the row of logits for `position` before anything else of its draw, in place of what `out` held: biases, and negative
+    /// infinity where the constraint or a bias forbids a token. For runtimes that draw on a device. `false`, and nothing in `out`, where there is
+    /// nothing to add.
+    ///
+    /// A budget of the constraint is not in it: that is looked at when a token was drawn.
+    ///
+    /// # Errors
+    /// Those of [`sample`](Self::sample) that have nothing to do with logits.
+    pub fn additions(&mut self, position: usize, out: &mut Vec<f32>) -> Result<bool> {
+        self.check_position(position)?;
+        out.clear();
+        if self.sampling.logit_bias.is_empty() && self.constrained.is_none() {
+            return Ok(false);
+        }
+        out.resize(self.vocab, 0.0);
+        if let Some((constrained, text)) = self.constrained(position) {
+            constrained.mask(text, out)?;
+        }
+        self.add_bias(out);
+        Ok(true)
+    }
+
+    /// Appends to `out` what a device has drawn for `position`, and the tokens that a constraint forces after it: all that
+    /// [`sample`](Self::sample) would append.
+    pub fn take_drawn(&mut self, drawn: Sampled, position: usize, out: &mut Vec<Sampled>) {
+        out.push(drawn);
+        if let Some((constrained, text)) = self.constrained(position) {
+            out.extend(constrained.forced(text, drawn.token).iter().map(|&token| Sampled::new(token, f32::NAN)));
+        }
+    }
+
     /// Draws the token for `position`, the position it would take, from the logits that the position before it gave, and
     /// appends it to `out`. Where a constraint leaves no choice after it, the tokens that follow are appended as well, without a
     /// [`logprob`](Sampled::logprob): no logits were there to take it from.
@@ -167,10 +198,7 @@ impl Sampler {
             let token = self.choose(row, model, position, adjusted, dry, pool)?;
             Ok(Sampled::new(token, model.logprob(row[token.index()])))
         })?;
-        out.push(sampled);
-        if let Some((constrained, text)) = self.constrained(position) {
-            out.extend(constrained.forced(text, sampled.token).iter().map(|&token| Sampled::new(token, f32::NAN)));
-        }
+        self.take_drawn(sampled, position, out);
         Ok(())
     }
 
@@ -251,16 +279,22 @@ impl Sampler {
     }
 
     fn row<'r, L: Logit>(&self, logits: &'r [L], position: usize, wide: &'r mut Vec<f32>) -> Result<&'r [f32]> {
-        let (len, vocab, known) = (logits.len(), self.vocab, self.len);
+        let (len, vocab) = (logits.len(), self.vocab);
         if len != vocab {
             return Err(Error::invalid_input(format!("a row of {len} logits, the vocabulary has {vocab} tokens")));
         }
-        if position > known {
-            return Err(Error::invalid_input(format!(
-                "a draw for position {position} of a sequence whose tokens are known up to {known}; accept what was fed"
-            )));
-        }
+        self.check_position(position)?;
         Ok(L::wide(logits, wide))
+    }
+
+    fn check_position(&self, position: usize) -> Result<()> {
+        let known = self.len;
+        if position <= known {
+            return Ok(());
+        }
+        Err(Error::invalid_input(format!(
+            "a draw for position {position} of a sequence whose tokens are known up to {known}; accept what was fed"
+        )))
     }
 
     /// Draws a token, and another one where the constraint's budget has no time for it.

@@ -369,3 +369,21 @@ fn sixteen_bit_logits_are_drawn_from_as_they_are() {
     let f32s: Vec<f32> = brain.iter().map(|logit| logit.to_f32()).collect();
     assert_eq!(from_brain, [draw(&mut sampler, &f32s, 0)]);
 }
+
+#[test]
+fn a_device_is_told_what_to_add_to_a_row() {
+    let mut out = vec![1.0];
+    assert!(!sampler(&Sampling::greedy(), 4).additions(0, &mut out).unwrap() && out.is_empty());
+    let biased = Sampling::greedy().with_logit_bias(Token(1), 0.5).with_logit_bias(Token(3), f32::NEG_INFINITY);
+    let mut biased = sampler(&biased, 4);
+    assert!(biased.additions(0, &mut out).unwrap());
+    assert_eq!(out, [0.0, 0.5, 0.0, f32::NEG_INFINITY]);
+    assert_eq!(
+        biased.additions(1, &mut out).unwrap_err().kind(),
+        ErrorKind::InvalidInput,
+        "tokens are not known so far"
+    );
+    let mut drawn = Vec::new();
+    biased.take_drawn(Sampled::new(Token(1), -0.5), 0, &mut drawn);
+    assert_eq!(drawn, [Sampled::new(Token(1), -0.5)]);
+}

@@ -235,3 +235,21 @@ fn what_was_cut_off_is_forgotten() {
         assert!(!may_close_two("[1"));
     }
 }
+
+#[test]
+fn a_device_that_draws_is_told_what_may_follow_and_what_is_forced() {
+    let vocab = Arc::new(byte_vocab());
+    let sampling =
+        Sampling::greedy().with_constraint(Constraint::regex("[ab]cd[ef]")).with_logit_bias(Token(b'b'.into()), 2.0);
+    let mut sampler = Sampler::for_vocab(&sampling, &tokens("xy"), &vocab).unwrap();
+    let (mut added, mut sampled, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    assert!(sampler.additions(2, &mut added).unwrap());
+    let allowed: Vec<_> = (0..).map(Token).zip(&added).filter(|(_, added)| **added > f32::NEG_INFINITY).collect();
+    assert_eq!(allowed, [(Token(b'a'.into()), &0.0), (Token(b'b'.into()), &2.0)]);
+    sampler.sample(&vec![0.0_f32; vocab.len()], 2, &mut sampled).unwrap();
+    sampler.take_drawn(sampled[0], 2, &mut taken);
+    assert!(taken.iter().map(|one| one.token).eq(tokens("bcd")));
+    assert!(taken.iter().map(|one| one.token).eq(sampled.iter().map(|one| one.token)));
+    sampler.accept(2, &tokens("x"));
+    assert_eq!(sampler.additions(3, &mut added).unwrap_err().kind(), ErrorKind::InvalidConstraint);
+}
