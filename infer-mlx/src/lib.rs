@@ -79,22 +79,36 @@ mod array;
 mod config;
 mod dtype;
 mod error;
+mod fingerprint;
+mod kv;
 mod linear;
 mod mlx;
+mod model;
+#[allow(dead_code, reason = "what reads texts, and does not go on with them, has no encoder yet")]
+mod models;
 mod operand;
+mod options;
 mod owned;
+mod package;
 mod poison;
 #[allow(unsafe_code, reason = "owners of MLX's objects; each block says why it holds")]
 mod raw;
 mod rope;
 pub mod safetensors;
+mod sampling;
 mod scope;
+mod session;
+mod step;
 mod weights;
 
 pub use array::{Array, Mask, RopeOffset};
 pub use dtype::DType;
 pub use mlx::{Available, Device, Installed, Live, LoadOptions, MemoryUse, Mlx};
+pub use model::Model;
 pub use operand::Operand;
+pub use options::{ModelOptions, SessionOptions};
 pub use owned::Owned;
+pub use package::Package;
 pub use raw::Element;
 pub use scope::Scope;
+pub use session::Session;
