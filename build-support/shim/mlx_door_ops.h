@@ -4,6 +4,7 @@
 
 #include "mlx_door.h"
 #include "mlx_door_kernels.h"
+#include "mlx_door_math.h"
 #include "mlx_door_wall.h"
 
 #include <cmath>
@@ -56,6 +57,14 @@ int gelu_tanh(mlx_array * out, mlx_array a, mlx_stream stream) {
     return into(out, multiply(multiply(number(0.5), x, s), add(number(1), inner, s), s));
 }
 
+int matmul(mlx_array * out, mlx_array a, mlx_array b, mlx_stream stream) {
+    const mlx::core::Stream s = stream_at(stream);
+    if (multiplies(array_at(a), array_at(b), s)) {
+        return into(out, product(array_at(a), array_at(b), s));
+    }
+    return mlx_matmul(out, a, b, stream);
+}
+
 const Unary UNARY[] = {
     mlx_abs,     mlx_negative,    mlx_exp,           mlx_log,      mlx_log1p, mlx_sqrt, mlx_rsqrt, mlx_square, mlx_reciprocal,
     mlx_sin,     mlx_cos,         mlx_tanh,          mlx_sigmoid,  mlx_erf,   mlx_floor, mlx_ceil, mlx_sign,   mlx_logical_not,
@@ -66,7 +75,7 @@ static_assert(sizeof(UNARY) / sizeof(UNARY[0]) == INFER_MLX_UNARY_COUNT, "one fu
 const Binary BINARY[] = {
     mlx_add,         mlx_subtract,    mlx_multiply,   mlx_divide,     mlx_floor_divide, mlx_remainder,     mlx_power,      mlx_maximum,
     mlx_minimum,     mlx_logaddexp,   mlx_equal,      mlx_not_equal,  mlx_less,         mlx_less_equal,    mlx_greater,    mlx_greater_equal,
-    mlx_logical_and, mlx_logical_or,  mlx_bitwise_and, mlx_bitwise_or, mlx_bitwise_xor, mlx_left_shift,    mlx_right_shift, mlx_matmul,
+    mlx_logical_and, mlx_logical_or,  mlx_bitwise_and, mlx_bitwise_or, mlx_bitwise_xor, mlx_left_shift,    mlx_right_shift, matmul,
 };
 static_assert(sizeof(BINARY) / sizeof(BINARY[0]) == INFER_MLX_BINARY_COUNT, "one function each, in this order");
 
@@ -319,6 +328,13 @@ static int32_t door_attention(infer_mlx_array ** out, const infer_mlx_array * q,
         const char * const        mode    = chosen(modes, mask);
         if ((mask == INFER_MLX_MASK_ARRAY) != (mask_array != nullptr)) {
             refuse("mask_array goes with INFER_MLX_MASK_ARRAY, and with nothing else");
+        }
+        const bool              causal = mask == INFER_MLX_MASK_CAUSAL;
+        const array *           seen   = mask_array == nullptr ? nullptr : &at_home(home, mask_array, "mask_array");
+        const mlx::core::Stream place  = stream_at(s);
+        const array & queries = at_home(home, q, "q"), & keys = at_home(home, k, "k"), & values = at_home(home, v, "v");
+        if (attends(queries, keys, values, causal, seen, place)) {
+            return into(made, attention(queries, keys, values, scale, causal, seen, place));
         }
         return mlx_fast_scaled_dot_product_attention(made, lent(home, q, "q"), lent(home, k, "k"), lent(home, v, "v"), scale, mode,
                                                      lent_if(home, mask_array, "mask_array"), mlx_array { nullptr }, false, s);
