@@ -1,11 +1,13 @@
 //! A model's folder as Hugging Face's tools lay it out: its tokenizer, and what the files beside it say.
 //!
 //! `tokenizer.json` is read by the crate `tokenizers`, once it has been looked at here: [`Tokenizer`]. Which of its tokens have a role or end a
-//! text, and the chat template, are in other files: [`Settings`]. Errors name the file; a backend adds its own name to them.
+//! text, and the chat template, are in other files: [`Settings`]; how an encoder pools, in still others: [`EncoderConfig`]. Errors name the file; a backend adds its own name to them.
 
+mod encoder_config;
 mod settings;
 mod tokenizer;
 
+pub use encoder_config::EncoderConfig;
 pub use settings::{Settings, read_if_there};
 pub use tokenizer::{PairForm, Tokenizer};
 

@@ -10,10 +10,7 @@ use crate::{
     error::BACKEND,
     raw::{self, Pass},
 };
-use infer_core::{
-    EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, Vectors,
-    machine::{Size, available_memory},
-};
+use infer_core::{EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, VectorTable, Vectors};
 use std::{
     fmt,
     sync::{
@@ -68,11 +65,7 @@ pub struct Encoder {
     form: Option<Form>,
     stop: Arc<AtomicBool>,
     model: Model,
-    /// The vectors, text by text. Their places are known before they are.
-    data: Vec<f32>,
-    ends: Vec<u32>,
-    /// Whether all vectors are there.
-    done: bool,
+    table: VectorTable,
     pack: Pack,
     /// The texts of the pass that is made: kept for its memory.
     texts: Vec<u32>,
@@ -83,23 +76,6 @@ impl Encoder {
     #[must_use]
     pub fn llama_model(&self) -> &Model {
         &self.model
-    }
-
-    /// Makes room for so many vectors. Whether there is any is asked only where there is more to be had than before.
-    fn make_room(&mut self, vectors: usize) -> Result<()> {
-        let numbers = vectors.saturating_mul(self.info.width);
-        self.data.clear();
-        if numbers > self.data.capacity() {
-            let bytes = (numbers as u64).saturating_mul(size_of::<f32>() as u64);
-            let fits = available_memory().is_none_or(|available| bytes <= available.bytes);
-            if !fits || self.data.try_reserve(numbers).is_err() {
-                let message =
-                    format!("{vectors} vectors take {}, more than can be had; encode fewer texts", Size(bytes));
-                return Err(Error::new(ErrorKind::OutOfMemory, message).with_backend(BACKEND));
-            }
-        }
-        self.data.resize(numbers, 0.0);
-        Ok(())
     }
 
     /// Fills the native batch with texts that were found to fit.
@@ -131,25 +107,19 @@ impl Encoder {
 
     /// Copies the rows of a pass to where the texts' vectors are to be.
     fn collect(&mut self) -> Result<()> {
-        let Self { context, info, data, ends, .. } = self;
+        let Self { context, info, table, .. } = self;
         let mut place = 0;
         for (sequence, &text) in (0..).zip(&self.texts) {
-            let start = (text as usize).checked_sub(1).map_or(0, |before| ends[before] as usize);
-            let part = &mut data[start * info.width..ends[text as usize] as usize * info.width];
-            for vector in part.chunks_exact_mut(info.width) {
+            let text = text as usize;
+            for vector in table.text_mut(text).chunks_exact_mut(info.width) {
                 if info.pooling == Pooling::None {
                     vector.copy_from_slice(context.token(place)?);
                     place += 1;
                 } else {
                     vector.copy_from_slice(context.text(sequence)?);
                 }
-                if !vector.iter().all(|number| number.is_finite()) {
-                    // One text's spoil those of a pass that stand beside it.
-                    let message = "what comes of the texts is not numbers; the model file is damaged";
-                    return Err(Error::new(ErrorKind::Runtime, message).with_backend(BACKEND));
-                }
-                info.normalize(vector);
             }
+            table.end_text(text, info).map_err(|error| error.with_backend(BACKEND))?;
         }
         Ok(())
     }
@@ -179,27 +149,19 @@ impl infer_core::Encoder for Encoder {
     }
 
     fn encode(&mut self, texts: &[&[Token]]) -> Result<()> {
-        self.done = false;
-        self.ends.clear();
-        self.info.check(texts, self.vocab)?;
-        let mut vectors = 0;
-        for text in texts {
-            vectors += if self.info.pooling == Pooling::None { text.len() } else { 1 };
-            self.ends.push(u32::try_from(vectors).expect("the vectors were counted"));
-        }
-        self.make_room(vectors)?;
+        self.table.begin(&self.info, texts, self.vocab).map_err(|error| error.with_backend(BACKEND))?;
         self.pack.load(texts.iter().map(|text| text.len()));
         while self.pack.next_pass(self.info.batch, self.info.texts, &mut self.texts) {
             self.fill(texts);
             self.run()?;
             self.collect()?;
         }
-        self.done = true;
+        self.table.finish();
         Ok(())
     }
 
     fn vectors(&self) -> Vectors<'_> {
-        if self.done { Vectors::new(&self.data, self.info.width, &self.ends) } else { Vectors::default() }
+        self.table.vectors()
     }
 }
 

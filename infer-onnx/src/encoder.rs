@@ -1,23 +1,18 @@
 //! A model that turns texts into vectors.
 
-mod config;
 mod open;
-mod pack;
 mod pooling;
 mod ports;
 
-use self::{
-    pack::{Pack, Room},
-    ports::{Input, Ports},
-};
+use self::ports::{Input, Ports};
 use crate::{
     DType, Model,
     error::{BACKEND, error},
     raw::{RunOptions, Session, Stop, Value},
 };
 use infer_core::{
-    EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, Pooling, Result, Token, Vectors,
-    machine::{Size, available_memory},
+    EncoderInfo, Error, ErrorKind, Interrupt, ModelInfo, PaddedPasses, PassRoom, Pooling, Result, Token, VectorTable,
+    Vectors,
 };
 use std::{fmt, sync::Arc};
 
@@ -66,12 +61,8 @@ pub struct Encoder {
     /// What is at places behind a text.
     padding: Token,
     model: Model,
-    /// The vectors, text by text. Their places are known before they are.
-    data: Vec<f32>,
-    ends: Vec<u32>,
-    /// Whether all vectors are there.
-    done: bool,
-    pack: Pack,
+    table: VectorTable,
+    passes: PaddedPasses,
 }
 
 impl Encoder {
@@ -81,27 +72,10 @@ impl Encoder {
         &self.model
     }
 
-    /// Makes room for so many vectors. Whether there is any is asked only where there is more to be had than before.
-    fn make_room(&mut self, vectors: usize) -> Result<()> {
-        let numbers = vectors.saturating_mul(self.info.width);
-        self.data.clear();
-        if numbers > self.data.capacity() {
-            let bytes = (numbers as u64).saturating_mul(size_of::<f32>() as u64);
-            let fits = available_memory().is_none_or(|available| bytes <= available.bytes);
-            if !fits || self.data.try_reserve(numbers).is_err() {
-                let message =
-                    format!("{vectors} vectors take {}, more than can be had; encode fewer texts", Size(bytes));
-                return Err(error(ErrorKind::OutOfMemory, message));
-            }
-        }
-        self.data.resize(numbers, 0.0);
-        Ok(())
-    }
-
     /// Computes some texts together, by their places in `texts`, and puts their vectors where they are to be.
     fn pass(&mut self, texts: &[&[Token]], pass: usize) -> Result<()> {
-        let Self { session, options, ports, info, padding, data, ends, pack, .. } = self;
-        let batch = pack.pass(pass);
+        let Self { session, options, ports, info, padding, table, passes, .. } = self;
+        let batch = passes.pass(pass);
         let of = |row: usize| texts[batch[row] as usize];
         // The longest text is the first.
         let shape = ports.shape(batch.len(), of(0).len());
@@ -112,20 +86,14 @@ impl Encoder {
             return Err(error(ErrorKind::Runtime, message));
         }
         for (row, &text) in batch.iter().enumerate() {
-            let start = (text as usize).checked_sub(1).map_or(0, |before| ends[before] as usize);
-            let part = &mut data[start * info.width..ends[text as usize] as usize * info.width];
+            let text = text as usize;
+            let part = table.text_mut(text);
             if ports.output.is_pooled {
                 rows.copy(row, part);
             } else {
-                rows.pool(info.pooling, row * shape[1], texts[text as usize].len(), part);
+                rows.pool(info.pooling, row * shape[1], texts[text].len(), part);
             }
-            for vector in part.chunks_exact_mut(info.width) {
-                if !vector.iter().all(|number| number.is_finite()) {
-                    let message = format!("what comes of text {text} is not numbers; the model file is damaged");
-                    return Err(error(ErrorKind::Runtime, message));
-                }
-                info.normalize(vector);
-            }
+            table.end_text(text, info).map_err(|error| error.with_backend(BACKEND))?;
         }
         Ok(())
     }
@@ -206,26 +174,18 @@ impl infer_core::Encoder for Encoder {
     }
 
     fn encode(&mut self, texts: &[&[Token]]) -> Result<()> {
-        self.done = false;
-        self.ends.clear();
-        self.info.check(texts, self.vocab)?;
-        let mut vectors = 0;
-        for text in texts {
-            vectors += if self.info.pooling == Pooling::None { text.len() } else { 1 };
-            self.ends.push(u32::try_from(vectors).expect("the vectors were counted"));
-        }
-        self.make_room(vectors)?;
-        let room = Room { tokens: self.info.batch, texts: self.info.texts, is_masked: self.ports.is_masked() };
-        self.pack.plan(|text| texts[text].len(), texts.len(), room);
-        for pass in 0..self.pack.passes() {
+        self.table.begin(&self.info, texts, self.vocab).map_err(|error| error.with_backend(BACKEND))?;
+        let room = PassRoom { tokens: self.info.batch, texts: self.info.texts, is_masked: self.ports.is_masked() };
+        self.passes.plan(|text| texts[text].len(), texts.len(), room);
+        for pass in 0..self.passes.len() {
             self.pass(texts, pass)?;
         }
-        self.done = true;
+        self.table.finish();
         Ok(())
     }
 
     fn vectors(&self) -> Vectors<'_> {
-        if self.done { Vectors::new(&self.data, self.info.width, &self.ends) } else { Vectors::default() }
+        self.table.vectors()
     }
 }
 

@@ -192,7 +192,7 @@ impl Numbers {
 }
 
 /// What a file of settings says; `None` where there is none.
-fn settings<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+pub(super) fn settings<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let json = read_if_there(path)?;
     let parsed = json.map(|json| serde_json::from_slice(&json)).transpose();
     parsed.map_err(|error| named(path, error))

@@ -9,7 +9,7 @@ use crate::{
     session::open::{CELLS, context, in_range, number, threads},
 };
 use infer_core::{
-    EncoderInfo, EncoderOptions, Error, ErrorKind, Pooling, Result, Tokenizer as _,
+    EncoderInfo, EncoderOptions, Error, ErrorKind, Pooling, Result, Tokenizer as _, VectorTable,
     machine::{Size, available_memory},
 };
 use std::sync::{Arc, atomic::AtomicBool};
@@ -44,9 +44,7 @@ impl Encoder {
             form: if rank { form(model)? } else { None },
             stop,
             model: model.clone(),
-            data: Vec::new(),
-            ends: Vec::new(),
-            done: false,
+            table: VectorTable::default(),
             pack: Pack::default(),
             texts: Vec::with_capacity(info.texts),
             info,

@@ -2,8 +2,6 @@
 
 use super::{
     Encoder,
-    config::Config,
-    pack::Pack,
     ports::{Given, Output, Ports},
     run,
 };
@@ -13,7 +11,10 @@ use crate::{
     raw::{RunOptions, Session},
     session::threads,
 };
-use infer_core::{EncoderInfo, EncoderOptions, Error, Pooling, Result, Token, Tokenizer as _};
+use infer_core::{
+    EncoderInfo, EncoderOptions, Error, PaddedPasses, Pooling, Result, Token, Tokenizer as _, VectorTable,
+    huggingface::EncoderConfig,
+};
 
 /// Tokens a pass is filled up to. The weights are read once a pass, and by then that costs little beside the arithmetic; while what is
 /// computed for each token should stay in the processor's caches.
@@ -25,7 +26,7 @@ const CONTEXT: usize = 512;
 
 impl Encoder {
     pub(crate) fn new(model: &Model, options: &EncoderOptions) -> Result<Self> {
-        let config = Config::read(model.folder())?;
+        let config = EncoderConfig::read(model.folder()).map_err(|error| error.with_backend(BACKEND))?;
         let session = model.graph(options.threads.map(|asked| threads(Some(asked))).transpose()?)?;
         let (pooling, output) = choose(options.pooling, &config, Given::of(session.outputs()), &session)?;
         let ports = Ports::new(session.inputs(), output, model.tokenizer().pair_form())?;
@@ -39,10 +40,8 @@ impl Encoder {
             vocab: vocab.len(),
             padding: vocab.special().pad.unwrap_or(Token(0)),
             model: model.clone(),
-            data: Vec::new(),
-            ends: Vec::new(),
-            done: false,
-            pack: Pack::default(),
+            table: VectorTable::default(),
+            passes: PaddedPasses::default(),
             ports,
         };
         let info = &mut encoder.info;
@@ -77,7 +76,12 @@ fn unsupported(message: impl Into<String>) -> Error {
 }
 
 /// What vectors are made of: as asked for, else as the files say, else the one way that the graph leaves.
-fn choose(asked: Option<Pooling>, config: &Config, given: Given, session: &Session) -> Result<(Pooling, Output)> {
+fn choose(
+    asked: Option<Pooling>,
+    config: &EncoderConfig,
+    given: Given,
+    session: &Session,
+) -> Result<(Pooling, Output)> {
     let pooling = match asked {
         Some(pooling) => pooling,
         None => usual(config, given)?,
@@ -99,7 +103,7 @@ fn choose(asked: Option<Pooling>, config: &Config, given: Given, session: &Sessi
 }
 
 /// The pooling where none is asked for.
-fn usual(config: &Config, given: Given) -> Result<Pooling> {
+fn usual(config: &EncoderConfig, given: Given) -> Result<Pooling> {
     let gives_vectors = given.hidden.is_some() || given.pooled.is_some();
     if given.scores.is_some() && (config.is_classifier || !gives_vectors) {
         return Ok(Pooling::Rank);
@@ -131,7 +135,7 @@ fn lacks(pooling: Pooling, foreign: Option<&str>, session: &Session) -> Error {
 }
 
 /// Tokens a text can have.
-fn context(model: &Model, asked: Option<usize>, config: &Config, ports: &Ports) -> Result<usize> {
+fn context(model: &Model, asked: Option<usize>, config: &EncoderConfig, ports: &Ports) -> Result<usize> {
     let most = [config.positions, ports.fixed()[1]].into_iter().flatten().min();
     let known = config.longest.or(Some(model.info().context)).filter(|&tokens| tokens > 0);
     let trained = known.or(most).unwrap_or(CONTEXT);

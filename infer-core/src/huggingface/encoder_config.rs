@@ -1,43 +1,48 @@
-//! What the files beside a graph say of an encoder: how it pools, what its scores are of, how long a text can be.
+//! What the files beside a model's weights say of an encoder: how it pools, what its scores are of, how long a text can be.
 
-use crate::error::BACKEND;
-use infer_core::{Error, ErrorKind, Pooling, Result};
+use super::{invalid, settings::settings};
+use crate::{Pooling, Result};
 use serde_json::Value;
-use std::{
-    fs,
-    path::{Component, Path},
-};
+use std::path::{Component, Path};
 
 /// Models whose learned positions begin behind that of the padding token, and are fewer by so many than their number.
 const OFFSET_POSITIONS: [&str; 5] = ["roberta", "xlm-roberta", "camembert", "mpnet", "xlm-roberta-xl"];
 /// Models with a learned vector for each position, whether or not their configuration says so.
 const LEARNED_POSITIONS: [&str; 5] = ["bert", "distilbert", "albert", "electra", "layoutlm"];
 
-/// What is said; nothing of it need be.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Config {
+/// What the files of a model say of it as an encoder; nothing of it need be said.
+///
+/// Of `config.json`, and of the files of sentence-transformers: `modules.json`, `1_Pooling/config.json`, `sentence_bert_config.json`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EncoderConfig {
     /// How hidden states are pooled.
-    pub(super) pooling: Option<Pooling>,
+    pub pooling: Option<Pooling>,
     /// A way of pooling, or a step behind it, that is not one of this library's.
-    pub(super) foreign: Option<String>,
+    pub foreign: Option<String>,
     /// Whether it was made to classify.
-    pub(super) is_classifier: bool,
+    pub is_classifier: bool,
     /// Names of the scores.
-    pub(super) labels: Vec<String>,
-    /// Positions there is a learned vector for: a graph has no others.
-    pub(super) positions: Option<usize>,
+    pub labels: Vec<String>,
+    /// Positions there is a learned vector for: there are no others.
+    pub positions: Option<usize>,
     /// Tokens of the longest texts it was trained with.
-    pub(super) longest: Option<usize>,
+    pub longest: Option<usize>,
 }
 
-impl Config {
-    /// Reads `config.json`, and the files of sentence-transformers, as far as they are there.
-    pub(super) fn read(folder: &Path) -> Result<Self> {
+impl EncoderConfig {
+    /// Reads these files, as far as they are there.
+    ///
+    /// # Errors
+    /// [`Io`](crate::ErrorKind::Io) for one that cannot be read; [`InvalidModel`](crate::ErrorKind::InvalidModel), with its name, for one that is
+    /// damaged, or names a place outside the folder.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
         let mut config = Self::default();
-        if let Some(model) = json(&folder.join("config.json"))? {
+        if let Some(model) = settings::<Value>(&folder.join("config.json"))? {
             config.describe(&model);
         }
-        if let Some(transformer) = json(&folder.join("sentence_bert_config.json"))? {
+        if let Some(transformer) = settings::<Value>(&folder.join("sentence_bert_config.json"))? {
             config.longest = count(&transformer["max_seq_length"]);
         }
         config.pool(folder)?;
@@ -61,7 +66,7 @@ impl Config {
 
     fn pool(&mut self, folder: &Path) -> Result<()> {
         let mut place = "1_Pooling".to_owned();
-        let modules = json(&folder.join("modules.json"))?.unwrap_or_default();
+        let modules = settings::<Value>(&folder.join("modules.json"))?.unwrap_or_default();
         for module in modules.as_array().into_iter().flatten() {
             let kind = module["type"].as_str().unwrap_or_default().rsplit('.').next().unwrap_or_default();
             match kind {
@@ -80,9 +85,9 @@ impl Config {
                 folder.join("modules.json").display(),
                 place.escape_default()
             );
-            return Err(Error::new(ErrorKind::InvalidModel, message).with_backend(BACKEND));
+            return Err(invalid(message));
         }
-        let Some(pooling) = json(&folder.join(&place).join("config.json"))? else { return Ok(()) };
+        let Some(pooling) = settings::<Value>(&folder.join(&place).join("config.json"))? else { return Ok(()) };
         let names = pooling_names(&pooling);
         match names[..] {
             [] => {}
@@ -122,42 +127,19 @@ fn labels(named: &Value) -> Vec<String> {
     if labels.len() == named.len() && says_something { labels } else { Vec::new() }
 }
 
-/// A JSON file; `None` where there is none.
-fn json(path: &Path) -> Result<Option<Value>> {
-    let wrong = |kind, message: &str| Error::new(kind, format!("{}: {message}", path.display())).with_backend(BACKEND);
-    match fs::read(path) {
-        Ok(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Some(value)),
-            Err(error) => Err(wrong(ErrorKind::InvalidModel, "not JSON").with_source(error)),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(wrong(ErrorKind::Io, "cannot be read").with_source(error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use serde_json::json;
+    use test_kit::Folder;
 
-    struct Folder(std::path::PathBuf);
-
-    impl Folder {
-        fn new(name: &str, files: &[(&str, Value)]) -> Self {
-            let folder = std::env::temp_dir().join(format!("infer-encoder-{name}-{}", std::process::id()));
-            for (file, value) in files {
-                let path = folder.join(file);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, value.to_string()).unwrap();
-            }
-            Self(folder)
+    fn with(files: &[(&str, Value)]) -> Folder {
+        let folder = Folder::new();
+        for (file, value) in files {
+            folder.file(file, &value.to_string());
         }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+        folder
     }
 
     #[test]
@@ -170,18 +152,18 @@ mod tests {
             (json!({"pooling_mode": "cls"}), Some(Pooling::Cls)),
             (json!({"word_embedding_dimension": 384}), None),
         ] {
-            let folder = Folder::new("flag", &[("1_Pooling/config.json", said.clone())]);
-            let config = Config::read(&folder.0).unwrap();
+            let folder = with(&[("1_Pooling/config.json", said.clone())]);
+            let config = EncoderConfig::read(folder.path()).unwrap();
             assert_eq!((config.pooling, config.foreign), (pooling, None), "{said}");
         }
-        assert_eq!(Config::read(Path::new("no such folder")).unwrap(), Config::default());
+        assert_eq!(EncoderConfig::read("no such folder").unwrap(), EncoderConfig::default());
     }
 
     #[test]
     fn what_this_library_does_not_do_is_named() {
         let both = json!({"pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true});
-        let folder = Folder::new("both", &[("1_Pooling/config.json", both)]);
-        let config = Config::read(&folder.0).unwrap();
+        let folder = with(&[("1_Pooling/config.json", both)]);
+        let config = EncoderConfig::read(folder.path()).unwrap();
         assert_eq!(config.pooling, None);
         assert!(config.foreign.unwrap().contains("`cls_token` with `mean_tokens` (1_Pooling/config.json)"));
 
@@ -189,14 +171,14 @@ mod tests {
             |kind: &str, path: &str| json!({"type": format!("sentence_transformers.models.{kind}"), "path": path});
         let modules = json!([module("Transformer", ""), module("Pooling", "7_Pooling"), module("Dense", "2_Dense")]);
         let pooling = json!({"pooling_mode_mean_tokens": true});
-        let folder = Folder::new("dense", &[("modules.json", modules), ("7_Pooling/config.json", pooling)]);
-        let config = Config::read(&folder.0).unwrap();
+        let folder = with(&[("modules.json", modules), ("7_Pooling/config.json", pooling)]);
+        let config = EncoderConfig::read(folder.path()).unwrap();
         assert_eq!(config.pooling, Some(Pooling::Mean));
         assert_eq!(config.foreign.as_deref(), Some("a step `Dense` (modules.json)"));
 
         for outside in ["../pooling", "/etc", "a/../../b"] {
-            let folder = Folder::new("outside", &[("modules.json", json!([module("Pooling", outside)]))]);
-            let error = Config::read(&folder.0).unwrap_err();
+            let folder = with(&[("modules.json", json!([module("Pooling", outside)]))]);
+            let error = EncoderConfig::read(folder.path()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidModel);
             assert!(error.to_string().contains(outside), "{error}");
         }
@@ -213,8 +195,8 @@ mod tests {
 
     #[test]
     fn texts_are_as_long_as_those_it_was_trained_with() {
-        let folder = Folder::new("longest", &[("sentence_bert_config.json", json!({"max_seq_length": 256}))]);
-        assert_eq!(Config::read(&folder.0).unwrap().longest, Some(256));
+        let folder = with(&[("sentence_bert_config.json", json!({"max_seq_length": 256}))]);
+        assert_eq!(EncoderConfig::read(folder.path()).unwrap().longest, Some(256));
     }
 
     #[test]
@@ -228,8 +210,8 @@ mod tests {
                 Some(64),
             ),
         ] {
-            let folder = Folder::new("positions", &[("config.json", said.clone())]);
-            assert_eq!(Config::read(&folder.0).unwrap().positions, positions, "{said}");
+            let folder = with(&[("config.json", said.clone())]);
+            assert_eq!(EncoderConfig::read(folder.path()).unwrap().positions, positions, "{said}");
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Which texts are computed together.
-
 use std::cmp::Reverse;
 
 /// What a pass costs beside its tokens, in tokens: the weights are read from memory once a pass, and each operator is begun.
 const PASS: u64 = 16;
 
-/// What one pass can take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+/// What one of the [`PaddedPasses`] can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassRoom {
     /// Tokens, padding included, unless one text alone has more.
-    pub(super) tokens: usize,
-    pub(super) texts: usize,
-    /// Whether texts of different lengths can share a pass: the shorter ones are padded, which a graph without a mask would take for text.
-    pub(super) is_masked: bool,
+    pub tokens: usize,
+    /// Texts.
+    pub texts: usize,
+    /// Whether texts of different lengths can share a pass: the shorter ones are padded, which a model without a mask would take for text.
+    pub is_masked: bool,
 }
 
-/// Texts by length, cut into the passes that cost least in all: padding costs as much as text does, and a pass of its own costs too.
-#[derive(Default)]
-pub(super) struct Pack {
+/// Which texts an encoder computes together, where those of a pass are the rows of a table: by length, cut into the passes that cost least in
+/// all. Padding costs as much as text does, and a pass of its own costs too. For backends.
+#[derive(Debug, Default)]
+pub struct PaddedPasses {
     /// The texts, the longest first.
     order: Vec<u32>,
     /// How many of them → what the cheapest way costs to compute so many.
@@ -28,9 +28,12 @@ pub(super) struct Pack {
     cuts: Vec<u32>,
 }
 
-impl Pack {
+impl PaddedPasses {
     /// Plans passes for texts of these lengths, each at least 1; there are fewer of them than 2^32.
-    pub(super) fn plan(&mut self, lengths: impl Fn(usize) -> usize, count: usize, room: Room) {
+    ///
+    /// # Panics
+    /// When there are more.
+    pub fn plan(&mut self, lengths: impl Fn(usize) -> usize, count: usize, room: PassRoom) {
         self.order.clear();
         self.order.extend(0..number(count));
         // Stable: texts of one length keep their order.
@@ -54,7 +57,7 @@ impl Pack {
     }
 
     /// The cheapest way to compute the first `end` texts, and how many of them come before its last pass.
-    fn cheapest(&self, end: usize, lengths: &impl Fn(usize) -> usize, room: Room) -> (u64, u32) {
+    fn cheapest(&self, end: usize, lengths: &impl Fn(usize) -> usize, room: PassRoom) -> (u64, u32) {
         let length = |place: usize| lengths(self.order[place] as usize);
         let mut best = (u64::MAX, 0);
         for begin in (end.saturating_sub(room.texts.max(1))..end).rev() {
@@ -74,12 +77,23 @@ impl Pack {
     }
 
     /// How many passes there are.
-    pub(super) fn passes(&self) -> usize {
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.cuts.len()
     }
 
-    /// The texts of a pass, the longest first.
-    pub(super) fn pass(&self, pass: usize) -> &[u32] {
+    /// Whether there is no pass, since there are no texts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cuts.is_empty()
+    }
+
+    /// The texts of a pass, by their numbers, the longest first.
+    ///
+    /// # Panics
+    /// When there is no such pass.
+    #[must_use]
+    pub fn pass(&self, pass: usize) -> &[u32] {
         let begin = pass.checked_sub(1).map_or(0, |before| self.cuts[before] as usize);
         &self.order[begin..self.cuts[pass] as usize]
     }
@@ -94,12 +108,12 @@ fn number(texts: usize) -> u32 {
 mod tests {
     use super::*;
 
-    const ROOM: Room = Room { tokens: 64, texts: 9, is_masked: true };
+    const ROOM: PassRoom = PassRoom { tokens: 64, texts: 9, is_masked: true };
 
-    fn passes(lengths: &[usize], room: Room) -> Vec<Vec<u32>> {
-        let mut pack = Pack::default();
+    fn passes(lengths: &[usize], room: PassRoom) -> Vec<Vec<u32>> {
+        let mut pack = PaddedPasses::default();
         pack.plan(|text| lengths[text], lengths.len(), room);
-        (0..pack.passes()).map(|pass| pack.pass(pass).to_vec()).collect()
+        (0..pack.len()).map(|pass| pack.pass(pass).to_vec()).collect()
     }
 
     /// What passes cost in all.
@@ -120,9 +134,9 @@ mod tests {
     #[test]
     fn a_pass_has_no_more_than_there_is_room_for() {
         assert_eq!(passes(&[1, 200, 1], ROOM), [vec![1], vec![0, 2]]);
-        assert_eq!(passes(&[1; 5], Room { texts: 2, ..ROOM }).iter().map(Vec::len).max(), Some(2));
+        assert_eq!(passes(&[1; 5], PassRoom { texts: 2, ..ROOM }).iter().map(Vec::len).max(), Some(2));
         assert_eq!(passes(&[40, 40], ROOM), [[0], [1]]);
-        let unmasked = Room { is_masked: false, ..ROOM };
+        let unmasked = PassRoom { is_masked: false, ..ROOM };
         assert_eq!(passes(&[3, 4, 3, 4], unmasked), [[1, 3], [0, 2]]);
     }
 
