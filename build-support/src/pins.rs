@@ -55,6 +55,8 @@ pub const MLX_SHIM: &[(&str, &str)] = &[
     ("mlx_door.cpp", include_str!("../shim/mlx_door.cpp")),
     ("mlx_door_arrays.h", include_str!("../shim/mlx_door_arrays.h")),
     ("mlx_door_kernels.h", include_str!("../shim/mlx_door_kernels.h")),
+    ("mlx_door_math.h", include_str!("../shim/mlx_door_math.h")),
+    ("mlx_door_math_kernels.h", include_str!("../shim/mlx_door_math_kernels.h")),
     ("mlx_door_ops.h", include_str!("../shim/mlx_door_ops.h")),
     ("mlx_door_shapes.h", include_str!("../shim/mlx_door_shapes.h")),
     ("mlx_door_threads.h", include_str!("../shim/mlx_door_threads.h")),
