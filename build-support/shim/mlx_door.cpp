@@ -40,6 +40,8 @@ void fill(char (&place)[N], const std::string & text) {
 // Sets a limit, and gives back the one there was.
 int32_t limited(uint64_t bytes, uint64_t * previous, size_t (*set)(size_t)) {
     return wall([&](Home &) {
+        // What counts as too large is MLX's own limit, which the user's is not to be taken for.
+        most_bytes();
         const size_t before = set(static_cast<size_t>(bytes));
         if (previous != nullptr) {
             *previous = before;
@@ -108,11 +110,22 @@ static int32_t door_reset_peak_memory(void) {
 }
 
 static int32_t door_set_cache_limit(uint64_t bytes, uint64_t * previous) {
-    return limited(bytes, previous, mlx::core::set_cache_limit);
+    return wall([&](Home &) {
+        outside_of_computing("the limit of the cache set");
+        alone([&] {
+            const size_t before = mlx::core::set_cache_limit(static_cast<size_t>(bytes));
+            if (previous != nullptr) {
+                *previous = before;
+            }
+        });
+    });
 }
 
 static int32_t door_clear_cache(void) {
-    return wall([](Home &) { mlx::core::clear_cache(); });
+    return wall([](Home &) {
+        outside_of_computing("the cache cleared");
+        alone([] { mlx::core::clear_cache(); });
+    });
 }
 
 static int32_t door_set_memory_limit(uint64_t bytes, uint64_t * previous) {

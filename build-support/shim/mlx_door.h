@@ -97,7 +97,8 @@ enum infer_mlx_unary {
     INFER_MLX_UNARY_COUNT,
 };
 
-// Elementwise, of two arrays that are broadcast together; and the product of matrices.
+// Elementwise, of two arrays that are broadcast together; and the product of matrices. The floor of a quotient and the remainder are refused for
+// integers (UNSUPPORTED), unless the divisor is a number other than 0 and -1: the processor ends the process where it cannot divide.
 enum infer_mlx_binary {
     INFER_MLX_ADD,
     INFER_MLX_SUBTRACT,
@@ -256,7 +257,8 @@ typedef struct infer_mlx_table {
     int32_t (*array_data)(const infer_mlx_array * a, const void ** data, size_t * bytes);
     // The value of an evaluated array that has one element: `bytes` is the size of its type.
     int32_t (*array_item)(const infer_mlx_array * a, void * out, size_t bytes);
-    // Where it fails, arrays of this thread that were made before, and not seen computed, are refused from then on: they may be half done.
+    // Where it fails, arrays of this thread that were made before, and not seen computed, are refused from then on: they may be half done. Seen
+    // computed is what this was asked for, and what was used after it had been computed.
     int32_t (*eval)(const infer_mlx_array * const * arrays, size_t count);
     // Returns before the values are there. What fails then is the error of the next entry that waits for it.
     int32_t (*async_eval)(const infer_mlx_array * const * arrays, size_t count);

@@ -17,6 +17,13 @@
 
 namespace {
 
+// What waits until nobody computes is not for a deleter that is called while this thread does.
+void outside_of_computing(const char * what) {
+    if (Computing::now()) {
+        refuse(std::string(what) + " while this thread computes");
+    }
+}
+
 mlx::core::Device device_of(int32_t type, int32_t index) {
     if (type != INFER_MLX_CPU && type != INFER_MLX_GPU) {
         refuse("there is no type of devices " + std::to_string(type));
@@ -46,14 +53,8 @@ array uninit(const Shape & shape, mlx::core::Dtype dtype) {
 // Computed, and here to be read.
 array & readable(Home & home, const infer_mlx_array * handle) {
     array & a = at_home(home, handle, "a");
-    if (handle->failed) {
-        throw Refused { INFER_MLX_EXCEPTION, "the array's computation failed" };
-    }
     if (a.status() == array::Status::unscheduled) {
         throw Refused { INFER_MLX_UNEVALUATED, "the array is not evaluated" };
-    }
-    if (!home.whole(*handle)) {
-        throw Refused { INFER_MLX_EXCEPTION, "a computation failed after the array was made, and may have left it half done" };
     }
     try {
         a.wait();
@@ -75,9 +76,6 @@ std::vector<array> due(const Home & home, const infer_mlx_array * const * arrays
     std::vector<array> list;
     for (size_t i = 0; i < count; ++i) {
         array & a = at_home(home, arrays[i], "arrays");
-        if (arrays[i]->failed) {
-            throw Refused { INFER_MLX_EXCEPTION, "the array's computation failed before" };
-        }
         if (a.status() == array::Status::unscheduled) {
             list.push_back(a);
         }
@@ -111,9 +109,7 @@ extern "C" {
 static int32_t door_stream_new(int32_t type, int32_t index, infer_mlx_stream ** out) {
     return wall([&](Home & home) {
         infer_mlx_stream *& result = needed(out, "out");
-        if (Computing::now()) {
-            refuse("a stream asked for while this thread computes");
-        }
+        outside_of_computing("a stream asked for");
         result = home.stream_new(device_of(type, index));
     });
 }
@@ -132,7 +128,15 @@ static void door_stream_free(infer_mlx_stream * stream) {
 }
 
 static int32_t door_synchronize(const infer_mlx_stream * stream) {
-    return wall([&](Home & home) { mlx::core::synchronize(stream_of(home, stream)); });
+    return wall([&](Home & home) {
+        try {
+            mlx::core::synchronize(stream_of(home, stream));
+        } catch (const std::exception &) {
+            home.failure();
+            throw;
+        }
+        home.waited();
+    });
 }
 
 // ---- arrays ----
@@ -152,7 +156,7 @@ static void door_arrays_free(infer_mlx_array * const * arrays, size_t count) {
 static int32_t door_array_share(infer_mlx_array ** out, const infer_mlx_array * a) {
     return wall([&](Home & home) {
         infer_mlx_array *& result = needed(out, "out");
-        array &            value  = at_home(home, a, "a");
+        array &            value  = belonging(home, a, "a");
         result           = home.array_new(value);
         result->epoch    = a->epoch;
         result->failures = a->failures;
@@ -219,7 +223,7 @@ static int32_t door_array_over(infer_mlx_array ** out, void * data, size_t bytes
 static int32_t door_array_info(const infer_mlx_array * a, infer_mlx_array_info * out) {
     return wall([&](Home & home) {
         infer_mlx_array_info & info  = needed(out, "out");
-        const array &          value = at_home(home, a, "a");
+        const array &          value = belonging(home, a, "a");
         info.dtype          = static_cast<int32_t>(value.dtype().val());
         info.ndim           = static_cast<uint32_t>(value.ndim());
         info.shape          = value.ndim() > 0 ? value.shape().begin() : nullptr;
@@ -263,6 +267,7 @@ static int32_t door_eval(const infer_mlx_array * const * arrays, size_t count) {
         const std::vector<array> list = due(home, arrays, count);
         if (!list.empty()) {
             computed(home, arrays, count, list, [](std::vector<array> all) { mlx::core::eval(std::move(all)); });
+            home.waited();
         }
         for (size_t i = 0; i < count; ++i) {
             readable(home, arrays[i]);
@@ -274,6 +279,7 @@ static int32_t door_async_eval(const infer_mlx_array * const * arrays, size_t co
     return wall([&](Home & home) {
         const std::vector<array> list = due(home, arrays, count);
         if (!list.empty()) {
+            home.begun();
             computed(home, arrays, count, list, [](std::vector<array> all) { mlx::core::async_eval(std::move(all)); });
         }
     });

@@ -128,6 +128,14 @@ array constant(double value, mlx::core::Dtype dtype) {
     return array(whole, dtype);
 }
 
+// The processor divides integers, and ends the process where it cannot: by 0, or the smallest number by -1.
+void divisible(uint32_t op, const array & a, const array & b, bool safe) {
+    const bool divides = op == INFER_MLX_FLOOR_DIVIDE || op == INFER_MLX_REMAINDER;
+    if (divides && !safe && !mlx::core::issubdtype(mlx::core::promote_types(a.dtype(), b.dtype()), mlx::core::inexact)) {
+        throw Refused { INFER_MLX_UNSUPPORTED, "integers are not divided by an array: where it has a 0, the process would end" };
+    }
+}
+
 // The arrays of a list, for as long as MLX looks at them.
 std::vector<array> listed(const Home & home, const infer_mlx_array * const * arrays, size_t count) {
     needed_list(arrays, count, "arrays");
@@ -175,7 +183,10 @@ static int32_t door_unary(infer_mlx_array ** out, uint32_t op, const infer_mlx_a
 static int32_t door_binary(infer_mlx_array ** out, uint32_t op, const infer_mlx_array * a, const infer_mlx_array * b,
                            const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return chosen(BINARY, op)(made, lent(home, a, "a"), lent(home, b, "b"), s);
+        array & left  = at_home(home, a, "a");
+        array & right = at_home(home, b, "b");
+        divisible(op, left, right, false);
+        return chosen(BINARY, op)(made, lent(left), lent(right), s);
     });
 }
 
@@ -184,6 +195,7 @@ static int32_t door_binary_scalar(infer_mlx_array ** out, uint32_t op, const inf
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         array & other  = at_home(home, a, "a");
         array   number = constant(b, other.dtype());
+        divisible(op, other, number, !reversed && b != 0 && b != -1);
         return chosen(BINARY, op)(made, reversed ? lent(number) : lent(other), reversed ? lent(other) : lent(number), s);
     });
 }

@@ -94,7 +94,12 @@ static int32_t door_split(infer_mlx_array ** outs, const infer_mlx_array * a, co
 
 static int32_t door_repeat(infer_mlx_array ** out, const infer_mlx_array * a, int32_t times, int32_t axis, const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return mlx_repeat_axis(made, lent(home, a, "a"), times, axis, s);
+        array & from = at_home(home, a, "a");
+        // MLX counts in 32 bits.
+        if (int64_t(length(from, axis)) * times > INT32_MAX) {
+            throw Refused { INFER_MLX_MEMORY, "an axis of 2^31 elements or more" };
+        }
+        return mlx_repeat_axis(made, lent(from), times, axis, s);
     });
 }
 

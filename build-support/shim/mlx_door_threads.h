@@ -18,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -63,6 +64,7 @@ struct Process {
     std::map<std::pair<int, int>, std::vector<mlx::core::Stream>> idle; // by device
     std::vector<mlx::core::Stream> streams; // all there are
     std::atomic<bool>              closed { false };
+    std::atomic<uint64_t>          put_before { 0 }; // registrations for exit()
 };
 
 inline Process & process() {
@@ -98,15 +100,22 @@ public:
 
     // A computation went wrong. What was not seen computed before is not known to be: MLX does not say how far it came.
     void failure() { ++failures_; }
-    // Whether what MLX calls evaluated has been computed.
+    // Whether what MLX calls evaluated has been computed, and what it calls unscheduled is made of such.
     bool whole(const infer_mlx_array & array) const { return !array.failed && (array.sound || array.failures == failures_); }
+    // Something may still be computed that nobody waited for.
+    void begun() { in_flight_ = true; }
+    void waited() { in_flight_ = in_flight_ && streams_.size() > 1; }
+    bool in_flight() const { return in_flight_; }
+    // Another thread has come upon an error of this one's streams, and taken it away from MLX.
+    void tell_of_failure() { told_.store(true, std::memory_order_release); }
+    const std::vector<mlx::core::Stream> & streams() const { return streams_; }
 
     // These two are called by the home's own thread, the next two by any: `own` says which.
     infer_mlx_array *  array_new(mlx::core::array value);
     infer_mlx_stream * stream_new(mlx::core::Device device);
     void               array_free(infer_mlx_array * array, bool own);
     void               stream_free(infer_mlx_stream * stream, bool own);
-    // Frees what other threads gave back.
+    // Hears what other threads have left here: handles to be freed, and news of failures.
     void               sweep();
     // The thread is about to be gone.
     void               end();
@@ -131,8 +140,10 @@ private:
     std::atomic<uint64_t>          references_ { 1 };
     uint64_t                       epoch_   = 0;
     uint64_t                       failures_ = 0;
+    bool                           in_flight_ = false;
+    std::atomic<bool>              told_ { false };
     size_t                         handles_ = 0; // of streams, of this epoch
-    std::vector<mlx::core::Stream> streams_;
+    std::vector<mlx::core::Stream> streams_; // changed under the process's guard
     std::recursive_mutex           guard_;       // of what follows; a deleter may call the door again
     std::vector<infer_mlx_array *> left_;        // freed by other threads
     std::atomic<bool>              has_left_ { false };
@@ -204,6 +215,10 @@ inline void Home::array_free(infer_mlx_array * array, bool own) {
 }
 
 inline void Home::sweep() {
+    if (told_.load(std::memory_order_acquire)) {
+        told_.store(false, std::memory_order_relaxed);
+        failure();
+    }
     if (!has_left_.load(std::memory_order_acquire)) {
         return;
     }
@@ -261,17 +276,23 @@ inline void Home::stream_free(infer_mlx_stream * stream, bool own) {
 
 inline void Home::give_streams_back() {
     Process & p = process();
-    for (const mlx::core::Stream & stream : streams_) {
+    std::vector<mlx::core::Stream> streams;
+    {
+        const std::lock_guard<std::mutex> held(p.guard);
+        streams.swap(streams_);
+    }
+    for (const mlx::core::Stream & stream : streams) {
         try {
             mlx::core::synchronize(stream);
         } catch (...) {
             // An error of what was computed last, which nobody waited for.
+            failure();
         }
         const std::lock_guard<std::mutex> held(p.guard);
         p.idle[{ static_cast<int>(stream.device.type), stream.device.index }].push_back(stream);
     }
-    streams_.clear();
-    handles_ = 0;
+    handles_   = 0;
+    in_flight_ = false;
     ++epoch_;
 }
 
@@ -280,6 +301,41 @@ inline void Home::end() {
     sweep();
     const std::lock_guard<std::recursive_mutex> held(guard_);
     ended_ = true;
+    // What came since.
+    for (infer_mlx_array * array : left_) {
+        destroy(array);
+    }
+    left_.clear();
+}
+
+// Does what waits for the streams of all threads in MLX, while nobody computes. MLX would take an error that it finds there from the thread that is to
+// be told, which would then read what was never computed: so the streams are waited for before, and each thread is told.
+inline void alone(const std::function<void()> & run) {
+    Process & p = process();
+    std::unique_lock<std::shared_mutex> nobody_computes;
+    {
+        const std::lock_guard<std::mutex> turn(p.gate);
+        nobody_computes = std::unique_lock<std::shared_mutex>(p.computing);
+    }
+    std::vector<std::pair<Home *, mlx::core::Stream>> all;
+    {
+        const std::lock_guard<std::mutex> held(p.guard);
+        for (Home * home = p.homes; home != nullptr; home = home->next()) {
+            for (const mlx::core::Stream & stream : home->streams()) {
+                home->share();
+                all.emplace_back(home, stream);
+            }
+        }
+    }
+    for (const auto & [home, stream] : all) {
+        try {
+            mlx::core::synchronize(stream);
+        } catch (...) {
+            home->tell_of_failure();
+        }
+        home->let_go();
+    }
+    run();
 }
 
 // Trivial, so that they can be read while the thread's other objects are destroyed.
@@ -322,6 +378,9 @@ inline void close_door() {
     }
 }
 
+// So often that all of MLX's static objects are there, and no more: each takes memory, and threads may come and go for ever.
+constexpr uint64_t OFTEN = 4096;
+
 struct EndOfThread {
     bool armed = false;
     ~EndOfThread();
@@ -363,7 +422,7 @@ public:
         // What exit() calls, it calls in the reverse order of registration, destructors of static objects included. Some of these are made
         // when they are first used, so the door is put before them again: after the 1st visit, the 2nd, the 4th, ...
         visits += depth == 1 ? 1 : 0;
-        if (depth == 1 && (visits & (visits - 1)) == 0) {
+        if (depth == 1 && (visits & (visits - 1)) == 0 && process().put_before.fetch_add(1, std::memory_order_relaxed) < OFTEN) {
             std::atexit(close_door);
         }
         my_home->inside.store(depth - 1, std::memory_order_release);

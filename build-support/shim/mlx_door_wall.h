@@ -111,7 +111,7 @@ void needed_list(const void * pointer, size_t count, const char * name) {
 // ---- handles ----
 
 // The array behind a handle of this thread, computed or to be computed by a stream that is still there.
-array & at_home(const Home & home, const infer_mlx_array * handle, const char * name) {
+array & belonging(const Home & home, const infer_mlx_array * handle, const char * name) {
     const infer_mlx_array & a = needed(handle, name);
     if (a.home != &home) {
         throw Refused { INFER_MLX_THREAD, std::string(name) + ": an array of another thread; arrays are used by the thread that made them" };
@@ -119,6 +119,20 @@ array & at_home(const Home & home, const infer_mlx_array * handle, const char * 
     array & value = const_cast<infer_mlx_array &>(a).value;
     if (a.epoch != home.epoch() && value.status() == array::Status::unscheduled) {
         throw Refused { INFER_MLX_THREAD, std::string(name) + ": an array that was not evaluated before the last stream of its thread was freed" };
+    }
+    return value;
+}
+
+// … which no failure has touched, so that something can be made of it.
+array & at_home(const Home & home, const infer_mlx_array * handle, const char * name) {
+    array & value = belonging(home, handle, name);
+    if (!handle->sound) {
+        if (!home.whole(*handle)) {
+            throw Refused { INFER_MLX_EXCEPTION, handle->failed ? "the array's computation failed"
+                                                                : "a computation failed after the array was made, and may have left it half done" };
+        }
+        // Evaluated by what was waited for, and that went well.
+        handle->sound = value.status() != array::Status::unscheduled && !home.in_flight();
     }
     return value;
 }

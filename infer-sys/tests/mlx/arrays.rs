@@ -215,6 +215,39 @@ fn what_failed_once_gives_no_data() {
     assert_eq!(stream.values(&good).unwrap(), [1.0, 4.0], "and the stream goes on");
 }
 
+/// What an array that failed was made of, and what is made of it, is not taken for computed: MLX calls all of it evaluated.
+#[test]
+fn what_may_be_half_done_is_not_built_upon() {
+    let stream = Stream::new();
+    let table = f32s(&[1.0, 2.0], &[2]);
+    let constant = stream.unary(INFER_MLX_EXP, &table).unwrap();
+    let first = stream.binary(INFER_MLX_ADD, &constant, &table).unwrap();
+    eval(&[&first]).unwrap();
+    let second = stream.binary(INFER_MLX_MULTIPLY, &constant, &table).unwrap();
+    eval(&[&second]).unwrap();
+
+    let inner = stream.take(&table, &i32s(&[5], &[1]), 0).unwrap();
+    let outer = stream.unary(INFER_MLX_EXP, &inner).unwrap();
+    let beside = stream.unary(INFER_MLX_SQUARE, &inner).unwrap();
+    assert_eq!(eval(&[&outer]).unwrap_err().message, "index 5 of an axis of length 2");
+    assert_eq!(data::<f32>(&inner).unwrap_err().status, INFER_MLX_EXCEPTION);
+    assert_eq!(stream.unary(INFER_MLX_EXP, &inner).err().unwrap().status, INFER_MLX_EXCEPTION);
+    assert_eq!(eval(&[&beside]).unwrap_err().status, INFER_MLX_EXCEPTION);
+    assert_eq!(shape(&beside), [1], "what it would have been can be asked for");
+
+    // What was computed before, and what is made from now on, is as good as ever.
+    for array in [&constant, &first, &second, &table] {
+        let next = stream.binary(INFER_MLX_ADD, array, &table).unwrap();
+        assert_eq!(stream.values(&next).unwrap().len(), 2);
+    }
+
+    // Begun and failed, and seen by an evaluation of something else.
+    let begun = stream.take(&table, &i32s(&[6], &[1]), 0).unwrap();
+    let told = async_eval(&[&begun]).and_then(|()| eval(&[&stream.unary(INFER_MLX_NEGATIVE, &table).unwrap()]));
+    assert_eq!(told.unwrap_err().message, "index 6 of an axis of length 2");
+    assert_eq!(data::<f32>(&begun).unwrap_err().status, INFER_MLX_EXCEPTION);
+}
+
 #[test]
 fn what_is_null_is_refused_by_name() {
     let stream = Stream::new();

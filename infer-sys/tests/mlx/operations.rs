@@ -5,6 +5,7 @@ use infer_sys::mlx::bindings::*;
 use crate::kit::{Array, Failure, Stream, api, data, eval, f32s, from, i32s, made, shape};
 
 type OfOne<'f> = &'f dyn Fn(f32) -> f32;
+type OfIntegers = fn(i32, i32) -> i32;
 type OfTwo<'f> = &'f dyn Fn(f32, f32) -> f32;
 
 fn close(found: &[f32], wanted: &[f32], what: &str) {
@@ -111,7 +112,7 @@ fn each_operation_on_two_arrays_is_what_it_is_called() {
     }
     let (xs, ys) = ([6, 5, 2, 0], [3, 2, 1, 1]);
     let (a, b) = (i32s(&xs, &[4]), i32s(&ys, &[4]));
-    let integers: &[(infer_mlx_binary, fn(i32, i32) -> i32)] = &[
+    let integers: &[(infer_mlx_binary, OfIntegers)] = &[
         (INFER_MLX_BITWISE_AND, |x, y| x & y),
         (INFER_MLX_BITWISE_OR, |x, y| x | y),
         (INFER_MLX_BITWISE_XOR, |x, y| x ^ y),
@@ -184,6 +185,32 @@ fn a_number_takes_the_arrays_type_and_has_to_fit_it() {
         assert_eq!(with(a, b, false).err().unwrap().status, INFER_MLX_ARGUMENT, "{b}");
     }
     assert_eq!(stream.values(&with(&bytes, 55.0, true).unwrap()).unwrap(), [f32::from(55u8.wrapping_sub(200))]);
+}
+
+#[test]
+fn integers_are_not_divided_by_what_may_be_0() {
+    let stream = Stream::new();
+    let (a, zero) = (i32s(&[i32::MIN, 7], &[2]), i32s(&[0, -1], &[2]));
+    for op in [INFER_MLX_FLOOR_DIVIDE, INFER_MLX_REMAINDER] {
+        assert_eq!(stream.binary(op, &a, &zero).err().unwrap().status, INFER_MLX_UNSUPPORTED);
+        let by = |b: f64, reversed: bool| {
+            // SAFETY: handles that are not freed.
+            made(|out| unsafe { api().binary_scalar(out, op, a.0, b, reversed, stream.raw()) })
+        };
+        for (b, reversed) in [(0.0, false), (-1.0, false), (3.0, true)] {
+            assert_eq!(by(b, reversed).err().unwrap().status, INFER_MLX_UNSUPPORTED, "{b}");
+        }
+        let wanted = if op == INFER_MLX_REMAINDER { 1 } else { 2 };
+        let found = by(3.0, false).unwrap();
+        eval(&[&found]).unwrap();
+        assert_eq!(data::<i32>(&found).unwrap()[1], wanted);
+    }
+    let ones = f32s(&[1.0, 0.0], &[2]);
+    assert!(stream.values(&stream.binary(INFER_MLX_REMAINDER, &ones, &ones).unwrap()).unwrap()[1].is_nan());
+    let times = i32s(&[0; 65536], &[65536]);
+    // SAFETY: a handle that is not freed.
+    let many = made(|out| unsafe { api().repeat(out, times.0, 65536, 0, stream.raw()) });
+    assert_eq!(many.err().unwrap().status, INFER_MLX_MEMORY, "an axis that wraps around");
 }
 
 #[test]

@@ -172,6 +172,24 @@ fn threads_compute_at_once_and_come_and_go() {
     });
 }
 
+/// MLX waits for the streams of all threads when its cache is cleared, and takes the errors it finds.
+#[test]
+fn an_error_is_told_to_the_thread_whose_it_is_whoever_waits_for_it() {
+    for _ in 0..50 {
+        let stream = Stream::new();
+        let table = f32s(&[1.0, 2.0], &[2]);
+        let begun = stream.take(&table, &i32s(&[7], &[1]), 0).unwrap();
+        let started = async_eval(&[&begun]);
+        // SAFETY: no precondition.
+        let clear = || thread::spawn(|| crate::kit::check(unsafe { api().clear_cache() })).join().unwrap();
+        // Something has to be in it.
+        drop(f32s(&[0.0; 4096], &[4096]));
+        assert_eq!(clear(), Ok(()), "it is not that thread's error");
+        let failure = started.and_then(|()| data::<f32>(&begun).map(drop)).unwrap_err();
+        assert_eq!(failure.status, INFER_MLX_EXCEPTION, "{failure:?}");
+    }
+}
+
 /// A stream that is asked for while somebody computes for long comes when that is done, and others that would compute wait behind it.
 #[test]
 fn whoever_asks_for_a_stream_gets_one_while_others_compute_without_end() {
