@@ -1,7 +1,7 @@
 //! SmolLM2 with weights of 4 bits beside onnxruntime-genai's generator in Python: the same folder, as many threads, the same tokens.
 //!
-//! Each side is a process, and both of them are there all the time: this one, and Python's twice. They take turns, and the best of their
-//! rounds counts. What is timed are the calls that compute: neither making a generator or a sequence, nor the way to the other process.
+//! Each side is a process, and both of them are there all the time: this one, and Python's twice. They take turns, and of each step the best of
+//! its rounds counts. What is timed are the calls that compute: neither making a generator or a sequence, nor the way to the other process.
 
 use crate::setting::onnx;
 use infer::{
@@ -9,11 +9,12 @@ use infer::{
 };
 use infer_benches::{
     Bar, Figure, Run,
-    turns::{Times, take, timed},
+    turns::{take, timed},
 };
 use infer_onnx::{Model, Session};
 use kit::script::Script;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use std::{path::Path, time::Duration};
 
 const OURS: usize = 0;
@@ -33,7 +34,7 @@ struct Load {
     steps: usize,
 }
 
-const FULL: Load = Load { threads: 2, rounds: 5, prompt: 512, steps: 128 };
+const FULL: Load = Load { threads: 2, rounds: 11, prompt: 512, steps: 128 };
 const QUICK: Load = Load { threads: 1, rounds: 1, prompt: 64, steps: 8 };
 /// Tokens of the short prompt.
 const SHORT: usize = 16;
@@ -43,23 +44,44 @@ pub(crate) fn measure(run: &mut Run) {
     let path = build_support::fixtures::model(FIXTURE).unwrap_or_else(|error| panic!("{error}"));
     let mut sides = Sides::new(&path, load.threads);
     run.progress(&format!("prefill of {} tokens and {} steps, on {} threads", load.prompt, load.steps, load.threads));
-    let prefill = sides.times(load.rounds, load.prompt, 1, |prefill, _| prefill);
+    let prefill = sides.times(load.rounds, load.prompt, 1, |round| vec![round.prefill]);
     figures(run, ["onnx/prefill", "onnx/prefill/rate"], &prefill, load.prompt);
-    let decode = sides.times(load.rounds, SHORT, load.steps + 1, |_, decode| decode);
+    let decode = sides.times(load.rounds, SHORT, load.steps + 1, |round| round.steps);
     figures(run, ["onnx/decode", "onnx/decode/rate"], &decode, load.steps);
     copied(run, &mut sides, load.steps);
 }
 
-fn figures(run: &mut Run, [ratio, rate]: [&'static str; 2], times: &Times<3>, tokens: usize) {
-    let theirs = times.best(THEIRS).min(times.best(THEIRS_AGAIN));
-    let figure = Figure::new(ratio, theirs / times.best(OURS), "genai/ours")
+fn figures(run: &mut Run, [ratio, rate]: [&'static str; 2], times: &[Rounds; 3], tokens: usize) {
+    let [ours, theirs, again] = [OURS, THEIRS, THEIRS_AGAIN].map(|who| times[who].best());
+    let best = theirs.min(again);
+    let figure = Figure::new(ratio, best / ours, "genai/ours")
         .with_bar(Bar::AtLeast(1.0))
-        .with_against_itself(times.best(THEIRS) / times.best(THEIRS_AGAIN))
-        .with_note(format!("best of {} rounds in turns", times.rounds()));
+        .with_against_itself(theirs / again)
+        .with_note(format!("each step the best of {} rounds in turns", times[OURS].0.len()));
     run.timing(figure);
     let per_second = |seconds| tokens as f64 / seconds;
-    let note = format!("genai {:.1}", per_second(theirs));
-    run.timing(Figure::new(rate, per_second(times.best(OURS)), "tokens/s").with_note(note));
+    let note = format!("genai {:.1}", per_second(best));
+    run.timing(Figure::new(rate, per_second(ours), "tokens/s").with_note(note));
+}
+
+/// How long each step took, round by round.
+#[derive(Default)]
+struct Rounds(Vec<Vec<Duration>>);
+
+impl Rounds {
+    /// All steps, in seconds, each as quick as it ever was: what it takes where nothing else comes between.
+    fn best(&self) -> f64 {
+        let steps = self.0.first().map_or(0, Vec::len);
+        let best = |step: usize| self.0.iter().map(|round| round[step]).min().expect("there are rounds");
+        (0..steps).map(best).sum::<Duration>().as_secs_f64()
+    }
+}
+
+/// A text: its tokens, and how long the first took, and each one after it.
+struct Round {
+    tokens: Vec<Token>,
+    prefill: Duration,
+    steps: Vec<Duration>,
 }
 
 /// Keys and values stay where the runtime writes them.
@@ -96,41 +118,38 @@ impl Sides {
         self.words[..count].to_vec()
     }
 
-    /// What `part` of the times is, for all sides. They have to draw the same tokens.
-    fn times(
-        &mut self,
-        rounds: usize,
-        prompt: usize,
-        count: usize,
-        part: fn(Duration, Duration) -> Duration,
-    ) -> Times<3> {
+    /// How long `part` of a text takes, for all sides. They have to draw the same tokens.
+    fn times(&mut self, rounds: usize, prompt: usize, count: usize, part: fn(Round) -> Vec<Duration>) -> [Rounds; 3] {
         let prompt = &*self.text(prompt);
-        let wanted = self.ours(prompt, count).0;
-        let mut round = |who: usize| {
-            let (tokens, prefill, decode) = match who {
+        let wanted = self.ours(prompt, count).tokens;
+        let mut times = <[Rounds; 3]>::default();
+        // In the first one memory is touched that was not before.
+        take::<3>(1 + rounds, |who, number| {
+            let round = match who {
                 OURS => self.ours(prompt, count),
                 _ => self.theirs(who - THEIRS, prompt, count),
             };
-            assert_eq!(tokens, wanted, "the sides drew other tokens");
-            part(prefill, decode)
-        };
-        // By then memory was touched once.
-        take::<3>(1, |who, _| round(who));
-        take::<3>(rounds, |who, _| round(who))
+            assert_eq!(round.tokens, wanted, "the sides drew other tokens");
+            let steps = part(round);
+            let all = steps.iter().sum();
+            if number > 0 {
+                times[who].0.push(steps);
+            }
+            all
+        });
+        times
     }
 
-    /// Our tokens, and how long the prompt and the steps after it took.
-    fn ours(&mut self, prompt: &[Token], count: usize) -> (Vec<Token>, Duration, Duration) {
+    fn ours(&mut self, prompt: &[Token], count: usize) -> Round {
         let seq = self.open();
         let (prefill, first) = timed(|| self.step(&seq, prompt));
-        let mut tokens = vec![first];
-        let (decode, ()) = timed(|| {
-            while tokens.len() < count {
-                let next = self.step(&seq, &tokens[tokens.len() - 1..]);
-                tokens.push(next);
-            }
-        });
-        (tokens, prefill, decode)
+        let (mut tokens, mut steps) = (vec![first], Vec::with_capacity(count));
+        while tokens.len() < count {
+            let (took, next) = timed(|| self.step(&seq, &tokens[tokens.len() - 1..]));
+            tokens.push(next);
+            steps.push(took);
+        }
+        Round { tokens, prefill, steps }
     }
 
     fn open(&mut self) -> Sequence {
@@ -146,13 +165,23 @@ impl Sides {
         self.session.outputs().token(0).expect("it was wanted")
     }
 
-    fn theirs(&mut self, which: usize, prompt: &[Token], count: usize) -> (Vec<Token>, Duration, Duration) {
+    fn theirs(&mut self, which: usize, prompt: &[Token], count: usize) -> Round {
         let prompt: Vec<u32> = prompt.iter().map(|token| token.0).collect();
         let task = json!({ "prompt": prompt, "count": count }).to_string();
         let answer = self.theirs[which].ask(&task).unwrap_or_else(|error| panic!("{error}"));
-        let answer: Value = serde_json::from_str(&answer).expect("a line of JSON");
-        let tokens: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).expect("a list of tokens");
-        let seconds = |part: &str| Duration::from_secs_f64(answer[part].as_f64().expect("a number of seconds"));
-        (tokens.into_iter().map(Token).collect(), seconds("prefill"), seconds("decode"))
+        let answer: Answer = serde_json::from_str(&answer).expect("a line of JSON");
+        Round {
+            tokens: answer.tokens.into_iter().map(Token).collect(),
+            prefill: Duration::from_secs_f64(answer.prefill),
+            steps: answer.decode.into_iter().map(Duration::from_secs_f64).collect(),
+        }
     }
+}
+
+/// What the other side says of a text.
+#[derive(Deserialize)]
+struct Answer {
+    tokens: Vec<u32>,
+    prefill: f64,
+    decode: Vec<f64>,
 }

@@ -3,8 +3,8 @@
     python genai.py FOLDER THREADS CONTEXT
 
 Reads a line of JSON a text, {"prompt": [token…], "count": n}, and prints one for each: {"tokens": [token…], "prefill": seconds, "decode":
-seconds}. The first token comes with the prefill; a text ends before `count` where the model ends it. Both times are those of the
-generator's own calls, in this process.
+[seconds…]}. The first token comes with the prefill, each other one with a step; a text ends before `count` where the model ends it. The times
+are those of the generator's own calls, in this process.
 """
 
 import json
@@ -30,13 +30,13 @@ def main(folder, threads, context):
         generator.append_tokens(prompt)
         generator.generate_next_token()
         first = time.perf_counter()
-        left = task["count"] - 1
-        while left > 0 and not generator.is_done():
+        steps = [first]
+        while len(steps) < task["count"] and not generator.is_done():
             generator.generate_next_token()
-            left -= 1
-        ended = time.perf_counter()
+            steps.append(time.perf_counter())
         tokens = generator.get_sequence(0)[len(prompt) :].tolist()
-        print(json.dumps({"tokens": tokens, "prefill": first - begun, "decode": ended - first}), flush=True)
+        decode = [after - before for before, after in zip(steps, steps[1:])]
+        print(json.dumps({"tokens": tokens, "prefill": first - begun, "decode": decode}), flush=True)
         del generator
 
 
