@@ -342,7 +342,7 @@ impl Graph {
     }
 
     fn run_prepared(&mut self, inputs: &Prepared<'_>) -> Result<()> {
-        let ran = self.session.run(&self.options, &inputs.values(), &mut self.outputs);
+        let ran = self.session.run(&self.options, inputs.values(), &mut self.outputs);
         if ran.is_err() {
             self.outputs.clear();
         }

@@ -207,7 +207,14 @@ pub(crate) fn load(
         }
         load(session)
     };
+    #[cfg(target_os = "linux")]
+    let before = options.large_pages.then(raw::Before::look).flatten();
     let (session, refused) = open_with(&options.providers, options.fallback, usable, open)?;
+    #[cfg(target_os = "linux")]
+    if let Some(before) = before {
+        let bytes = before.enlarge();
+        tracing::debug!("{bytes} bytes of what was loaded are in large pages");
+    }
     for (name, why) in &refused {
         tracing::warn!("{name} is not used: {why}");
     }

@@ -80,7 +80,7 @@ impl<'m> Binding<'m> {
         let dtype = port.kind.dtype().ok_or_else(|| other_kind("input", port, "a tensor"))?;
         check_tensor("input", port, dtype, shape)?;
         self.has_run = false;
-        self.raw.bind_input(index, raw::Value::tensor(dtype, &raw_shape(shape)?)?)
+        self.raw.bind_input(index, raw::Value::tensor(dtype, raw_shape(shape)?.native())?)
     }
 
     /// The elements of an input that was bound by [`bind_zeros`](Self::bind_zeros), to be changed for the next run.

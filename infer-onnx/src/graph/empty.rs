@@ -20,8 +20,8 @@ pub(super) fn sequence(onnx: &Onnx, element: &ValueType) -> Result<raw::Value> {
     let model = model(number(*dtype)?);
     let options = GraphOptions::new().with_threads(1).session(onnx)?;
     let mut session = raw::Session::from_bytes(onnx.environment(), options, None, &model)?;
-    let mut outputs = [(0, None)];
-    session.run(&raw::RunOptions::new("empty sequence")?, &[], &mut outputs)?;
+    let (inputs, mut outputs): ([(usize, &raw::Value); 0], _) = ([], [(0, None)]);
+    session.run(&raw::RunOptions::new("empty sequence")?, &inputs, &mut outputs)?;
     let [(_, value)] = outputs;
     value.ok_or_else(|| error(ErrorKind::Runtime, "ONNX Runtime made no sequence"))
 }

@@ -6,13 +6,14 @@ use super::{
 };
 use crate::{Input, Onnx, Port, TensorView, Value, ValueType, error::invalid_input, raw};
 use infer_core::Result;
+use std::ops::Deref;
 
 /// Values for inputs, by index, as the runtime takes them.
 pub(super) struct Prepared<'a>(Vec<(usize, raw::Borrowed<'a>)>);
 
 impl Prepared<'_> {
-    pub(super) fn values(&self) -> Vec<(usize, &raw::Value)> {
-        self.0.iter().map(|(index, value)| (*index, &**value)).collect()
+    pub(super) fn values(&self) -> &[(usize, impl Deref<Target = raw::Value>)] {
+        &self.0
     }
 }
 

@@ -30,6 +30,9 @@ pub struct GraphOptions {
     pub spinning: bool,
     /// Whether the memory of a run is planned ahead, from the shapes of the run before. Of use where shapes stay the same.
     pub memory_pattern: bool,
+    /// Whether what a load allocates is moved into large pages, where the system has them: weights are read faster by a good part then, and a
+    /// load takes a little longer. Linux 6.1 and later.
+    pub large_pages: bool,
     /// Whether kernels that can give another result each time are replaced by ones that do not.
     pub deterministic: bool,
     /// Sizes of dimensions that the graph leaves open, by name: known beforehand, they let it be optimised further.
@@ -73,6 +76,7 @@ impl Default for GraphOptions {
             optimization: Optimization::default(),
             spinning: true,
             memory_pattern: true,
+            large_pages: true,
             deterministic: false,
             dimensions: Vec::new(),
             providers: Vec::new(),
@@ -121,6 +125,13 @@ impl GraphOptions {
     #[must_use]
     pub fn with_memory_pattern(mut self, memory_pattern: bool) -> Self {
         self.memory_pattern = memory_pattern;
+        self
+    }
+
+    /// Whether what a load allocates is moved into large pages.
+    #[must_use]
+    pub fn with_large_pages(mut self, large_pages: bool) -> Self {
+        self.large_pages = large_pages;
         self
     }
 

@@ -15,9 +15,12 @@ mod exit;
 mod frozen;
 mod global;
 mod load;
+#[cfg(target_os = "linux")]
+mod pages;
 mod providers;
 mod run_options;
 mod session;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -31,9 +34,12 @@ pub(crate) use cache::Cache;
 pub(crate) use cast::{as_bytes, as_bytes_mut, as_elements, as_elements_mut};
 pub(crate) use frozen::Frozen;
 pub(crate) use global::{Started, start, started};
+#[cfg(target_os = "linux")]
+pub(crate) use pages::Before;
 pub(crate) use providers::{append, available};
 pub(crate) use run_options::{RunOptions, Stop};
 pub(crate) use session::Session;
+pub(crate) use shape::Shape;
 pub(crate) use trim::trim;
 pub(crate) use value::{Borrowed, Contents, Value};
 pub(crate) use weights::{Mapped, SharedWeights};

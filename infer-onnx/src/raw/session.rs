@@ -15,6 +15,7 @@ use std::{
     ffi::{CStr, CString, c_char},
     fmt,
     marker::PhantomData,
+    ops::Deref,
     path::Path,
     ptr,
     sync::Arc,
@@ -206,7 +207,7 @@ impl Session {
     pub(crate) fn run(
         &mut self,
         options: &RunOptions,
-        inputs: &[(usize, &Value)],
+        inputs: &[(usize, impl Deref<Target = Value>)],
         outputs: &mut [(usize, Option<Value>)],
     ) -> Result<()> {
         if let Some(stop) = options.stop() {
@@ -257,7 +258,11 @@ impl Session {
     }
 
     /// Fills the scratch arrays.
-    fn collect(&mut self, inputs: &[(usize, &Value)], outputs: &mut [(usize, Option<Value>)]) -> Result<()> {
+    fn collect(
+        &mut self,
+        inputs: &[(usize, impl Deref<Target = Value>)],
+        outputs: &mut [(usize, Option<Value>)],
+    ) -> Result<()> {
         self.scratch.clear();
         for (index, value) in inputs {
             let Some(name) = self.owner.input_names.get(*index) else {
@@ -314,7 +319,7 @@ pub(super) fn writable_as(value: &Value, kind: &ValueType) -> Result<(), String>
 fn take_outputs(
     owner: &Arc<Owner>,
     given: &[*mut OrtValue],
-    inputs: &[(usize, &Value)],
+    inputs: &[(usize, impl Deref<Target = Value>)],
     outputs: &mut [(usize, Option<Value>)],
 ) -> Result<()> {
     let mut first_error = None;

@@ -4,7 +4,7 @@ mod describe;
 mod parts;
 
 use super::{
-    Api,
+    Api, Shape,
     api::{element_of, some},
     as_elements_mut,
     session::Owner,
@@ -38,9 +38,8 @@ pub(crate) struct Value {
     handle: Handle,
     owner: Option<Arc<Owner>>,
     contents: Contents,
-    /// The dimensions as the runtime has them, and as Rust does.
-    shape: Vec<i64>,
-    dims: Vec<usize>,
+    /// Of tensors.
+    shape: Shape,
     /// Of tensors but strings: where the elements begin, and their bytes. Otherwise nothing.
     data: *mut u8,
     len: usize,
@@ -194,8 +193,8 @@ impl Value {
     }
 
     fn bare(handle: Handle, owner: Option<Arc<Owner>>) -> Self {
-        let (shape, dims, data) = (Vec::new(), Vec::new(), ptr::null_mut());
-        Self { handle, owner, contents: Contents::Nothing, shape, dims, data, len: 0, ours: false }
+        let (shape, data) = (Shape::NONE, ptr::null_mut());
+        Self { handle, owner, contents: Contents::Nothing, shape, data, len: 0, ours: false }
     }
 
     pub(crate) fn contents(&self) -> Contents {
@@ -212,12 +211,12 @@ impl Value {
 
     /// Of a tensor: its dimensions, none of them negative.
     pub(crate) fn shape(&self) -> &[i64] {
-        &self.shape
+        self.shape.native()
     }
 
     /// The same, as Rust counts.
     pub(crate) fn dims(&self) -> &[usize] {
-        &self.dims
+        self.shape.ours()
     }
 
     /// Whether it is an optional value that is not there.
@@ -270,9 +269,9 @@ impl Value {
     /// A tensor of the same elements, in memory of its own.
     pub(crate) fn copied(&self) -> Result<Self> {
         match self.contents {
-            Contents::Tensor(DType::String) => Self::from_strings(&self.shape, &self.strings()?),
+            Contents::Tensor(DType::String) => Self::from_strings(self.shape(), &self.strings()?),
             Contents::Tensor(dtype) => {
-                let mut copy = Self::tensor(dtype, &self.shape)?;
+                let mut copy = Self::tensor(dtype, self.shape())?;
                 copy.writable()?.copy_from_slice(self.bytes());
                 Ok(copy)
             }
@@ -324,7 +323,7 @@ impl From<Value> for Borrowed<'_> {
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Value").field("contents", &self.contents).field("shape", &self.shape).finish_non_exhaustive()
+        f.debug_struct("Value").field("contents", &self.contents).field("shape", &self.shape()).finish_non_exhaustive()
     }
 }
 
@@ -354,9 +353,11 @@ impl Drop for Handle {
 /// How many elements a tensor of this shape has.
 fn elements_of(shape: &[i64]) -> Result<usize> {
     let product = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
-    product.ok_or_else(|| {
-        invalid_input(format!("{shape:?} is no shape: a dimension is negative, or there are more elements than can be"))
-    })
+    product.ok_or_else(|| no_shape(shape))
+}
+
+fn no_shape(shape: &[i64]) -> infer_core::Error {
+    invalid_input(format!("{shape:?} is no shape: a dimension is negative, or there are more elements than can be"))
 }
 
 /// How many bytes it takes; 0 for strings.

@@ -184,10 +184,11 @@ impl<'a> TensorView<'a> {
     /// The value that a run is given: over this memory where it can be, of a copy where the elements are strings.
     pub(crate) fn to_raw(self) -> Result<raw::Borrowed<'a>> {
         let shape = raw_shape(self.shape)?;
+        let shape = shape.native();
         match self.data {
-            Data::Bytes(bytes) => raw::Value::view(self.dtype, &shape, bytes),
-            Data::Texts(texts) => Ok(raw::Value::from_strings(&shape, texts)?.into()),
-            Data::Strings(strings) => Ok(raw::Value::from_strings(&shape, strings)?.into()),
+            Data::Bytes(bytes) => raw::Value::view(self.dtype, shape, bytes),
+            Data::Texts(texts) => Ok(raw::Value::from_strings(shape, texts)?.into()),
+            Data::Strings(strings) => Ok(raw::Value::from_strings(shape, strings)?.into()),
             Data::Runtime(value) => Ok(value.copied()?.into()),
         }
     }
@@ -196,7 +197,7 @@ impl<'a> TensorView<'a> {
     pub(crate) fn to_raw_copy(self) -> Result<raw::Value> {
         let Data::Bytes(bytes) = self.data else { return self.to_raw()?.copied() };
         let shape = raw_shape(self.shape)?;
-        raw::Value::view(self.dtype, &shape, bytes)?.copied()
+        raw::Value::view(self.dtype, shape.native(), bytes)?.copied()
     }
 }
 
@@ -248,7 +249,7 @@ impl<'a> TensorViewMut<'a> {
     }
 
     pub(crate) fn into_raw(self) -> Result<raw::Borrowed<'a>> {
-        raw::Value::view_mut(self.dtype, &raw_shape(self.shape)?, self.bytes)
+        raw::Value::view_mut(self.dtype, raw_shape(self.shape)?.native(), self.bytes)
     }
 }
 
@@ -290,9 +291,8 @@ impl Text for String {
 }
 
 /// A shape as the runtime counts.
-pub(crate) fn raw_shape(shape: &[usize]) -> Result<Vec<i64>> {
-    let dims = shape.iter().map(|&dim| i64::try_from(dim));
-    dims.collect::<Result<_, _>>().map_err(|_| invalid_input(format!("{shape:?} has a dimension larger than can be")))
+pub(crate) fn raw_shape(shape: &[usize]) -> Result<raw::Shape> {
+    raw::Shape::from_ours(shape).ok_or_else(|| invalid_input(format!("{shape:?} has a dimension larger than can be")))
 }
 
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {

@@ -1,10 +1,13 @@
 //! What a value that the runtime gave is, and where.
 
-use super::{Contents, Handle, Value, bytes_of, elements_of, sizes_differ};
+use super::{Contents, Handle, Value, bytes_of, elements_of, no_shape, sizes_differ};
 use crate::{
     DType,
     error::error,
-    raw::api::{dtype_of, some},
+    raw::{
+        Shape,
+        api::{dtype_of, some},
+    },
 };
 use infer_core::{ErrorKind, Result};
 use infer_sys::onnxruntime::{ONNXType, OrtMemoryInfoDeviceType, OrtValue};
@@ -24,7 +27,7 @@ impl Value {
     /// Asks the runtime what the value is, and where.
     pub(super) fn describe(&mut self) -> Result<()> {
         (self.contents, self.data, self.len) = (Contents::Nothing, ptr::null_mut(), 0);
-        self.set_shape(&[])?;
+        self.shape = Shape::NONE;
         let (api, value) = (self.handle.api, self.handle.as_ptr());
         let mut there = 0;
         // SAFETY: a live value, a valid place.
@@ -59,14 +62,10 @@ impl Value {
         Ok(())
     }
 
-    /// Takes over dimensions, in memory that is there.
+    /// Takes over dimensions.
     pub(super) fn set_shape(&mut self, shape: &[i64]) -> Result<()> {
         elements_of(shape)?;
-        self.shape.clear();
-        self.shape.extend_from_slice(shape);
-        self.dims.clear();
-        // None is negative: looked at just now.
-        self.dims.extend(shape.iter().filter_map(|&dim| usize::try_from(dim).ok()));
+        self.shape = Shape::from_native(shape).ok_or_else(|| no_shape(shape))?;
         Ok(())
     }
 
@@ -119,9 +118,9 @@ impl Value {
         // SAFETY: a live tensor of numbers, a valid place.
         let status = unsafe { (api.table().GetTensorSizeInBytes)(value, &raw mut len) };
         api.check("ask how large a tensor is", status)?;
-        let expected = bytes_of(dtype, &self.shape)?;
+        let expected = bytes_of(dtype, self.shape())?;
         if len != expected {
-            return Err(sizes_differ(dtype, &self.shape, expected, len));
+            return Err(sizes_differ(dtype, self.shape(), expected, len));
         }
         if len > 0 {
             let mut data = ptr::null_mut();

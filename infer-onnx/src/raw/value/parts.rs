@@ -45,7 +45,7 @@ impl Value {
         if self.dtype() != Some(DType::String) {
             return Err(invalid_input("a value that is no tensor of strings was asked for strings"));
         }
-        let (api, count) = (self.handle.api, elements_of(&self.shape)?);
+        let (api, count) = (self.handle.api, elements_of(self.shape())?);
         if count == 0 {
             return Ok(Vec::new());
         }
