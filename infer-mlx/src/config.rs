@@ -61,6 +61,13 @@ impl Config {
         }
     }
 
+    /// These settings, as if they had been read.
+    #[cfg(test)]
+    pub(crate) fn of(path: &str, fields: Value) -> Self {
+        let Value::Object(fields) = fields else { panic!("settings are an object") };
+        Self { path: path.into(), part: String::new(), fields }
+    }
+
     /// The file.
     pub(crate) fn path(&self) -> &Path {
         &self.path

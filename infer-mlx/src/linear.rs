@@ -1,5 +1,8 @@
 //! Matrices of a model, in floating point or quantised: what multiplies, and what is looked up.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{Array, config::Affine, weights::Weight};
 
 /// `x Wᵀ + b`.

@@ -5,6 +5,9 @@
 //! neighbours). Models that were made to see further than they were first trained for have other wavelengths; each way to get them is
 //! a function here.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{
     Array, DType,
     config::Config,

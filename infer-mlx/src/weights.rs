@@ -33,6 +33,14 @@ impl Weight {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
+    /// A place with this in it.
+    #[cfg(test)]
+    pub(crate) fn of(weight: Owned) -> Self {
+        let place = Self::default();
+        place.fill(weight);
+        place
+    }
+
     /// Each place is filled once.
     fn fill(&self, weight: Owned) {
         let filled = self.0.set(weight);
