@@ -18,6 +18,14 @@ pub fn file_backed() -> io::Result<u64> {
     field("RssFile")
 }
 
+/// Bytes in memory, whatever backs them.
+///
+/// # Errors
+/// As [`anonymous`].
+pub fn resident() -> io::Result<u64> {
+    field("VmRSS")
+}
+
 /// The most bytes this process has had in memory at once, pages of files included.
 ///
 /// # Errors
@@ -69,7 +77,7 @@ mod tests {
         let grown = anonymous().unwrap() - before;
         drop(block);
         assert!(grown >= 60 << 20, "{grown} bytes");
-        assert!(file_backed().unwrap() > 0);
+        assert!(file_backed().unwrap() > 0 && resident().unwrap() > anonymous().unwrap());
         assert!(peak().unwrap() >= 60 << 20);
         assert!(peak_of(std::process::id()).unwrap() >= 60 << 20 && peak_of(u32::MAX).is_err());
     }

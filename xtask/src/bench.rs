@@ -14,8 +14,35 @@ use crate::setup::{self, Thing};
 use crate::workspace::{cargo, run as run_command};
 
 /// Every bench, by the name of its file in benches/.
-const ALL: &[&str] =
-    &["greedy", "templates", "layers", "memory", "llama", "states", "draws", "embeddings", "engine", "onnx", "soak"];
+const ALL: &[&str] = &[
+    "greedy",
+    "templates",
+    "layers",
+    "memory",
+    "llama",
+    "states",
+    "draws",
+    "embeddings",
+    "engine",
+    "onnx",
+    "mlx",
+    "soak",
+];
+
+/// The parts of the bench of MLX that are soaks: they belong to its figures, and are run where soaks are asked for.
+const SOAKS_OF_MLX: [&str; 1] = ["soak"];
+
+/// What is set up first.
+const NEEDED: &[Thing] = &[
+    Thing::Smollm2,
+    Thing::Minilm,
+    Thing::Llama,
+    Thing::Onnx,
+    Thing::OnnxModels,
+    Thing::Mlx,
+    Thing::MlxModels,
+    Thing::PythonMlx,
+];
 
 /// Set up what is missing, measure, and compare with the bars. Progress and tables go to stderr, a line of JSON for each figure
 /// to stdout.
@@ -36,7 +63,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
-    setup::ensure(host, &[Thing::Smollm2, Thing::Minilm, Thing::Llama, Thing::Onnx, Thing::OnnxModels, Thing::Python])?;
+    setup::ensure(host, NEEDED)?;
     let names: Vec<&str> = match &arguments.names[..] {
         [] => ALL.to_vec(),
         names => names.iter().map(String::as_str).collect(),
@@ -51,11 +78,16 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
         if *name == "engine" {
             peers::programs(host)?;
         }
-        let mut bench = cargo(["bench", "--quiet", "--package", "infer-benches", "--bench", name, "--"]);
-        bench.args(arguments.quick.then_some("--quick")).args(&arguments.parts);
+        let parts: Vec<&str> = arguments.parts.iter().map(String::as_str).collect();
         // The others are still worth knowing.
-        if run_command(&mut bench).is_err() {
+        if run_bench(name, arguments.quick, &parts).is_err() {
             missed.push(*name);
+        }
+        if *name == "soak" && parts.is_empty() && !names.contains(&"mlx") {
+            eprintln!("mlx, its soaks");
+            if run_bench("mlx", arguments.quick, &SOAKS_OF_MLX).is_err() {
+                missed.push("mlx");
+            }
         }
     }
     if names.contains(&"llama") && !arguments.quick {
@@ -65,6 +97,11 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
         return Ok(());
     }
     Err(format!("a bar was missed, or the bench did not run: {}", missed.join(", ")).into())
+}
+
+fn run_bench(name: &str, quick: bool, parts: &[&str]) -> Result {
+    let mut bench = cargo(["bench", "--quiet", "--package", "infer-benches", "--bench", name, "--"]);
+    run_command(bench.args(quick.then_some("--quick")).args(parts))
 }
 
 /// Upstream's own numbers, where its program was built: processes of their own, so not to be compared with a ratio.
