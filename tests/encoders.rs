@@ -1,7 +1,8 @@
 //! Vectors and scores of one model's weights are the same on every runtime that has them.
 
 use infer::{Encoder, EncoderOptions, Model, Pooling, Special, Token};
-use kit::prompts;
+use infer_mlx::{LoadOptions, Mlx};
+use kit::{prompts, script};
 
 /// How far numbers of a vector of length 1 may lie apart, or scores. llama.cpp looks its GELU up in a table of 16 bits, and rounds keys and
 /// values to as many; measured, it is 0.0008 apart.
@@ -49,6 +50,21 @@ fn compare(llama: &str, onnx: &str, near: f32, texts: &[String]) {
         for (index, (llama, onnx)) in llama.iter().zip(&onnx).enumerate() {
             assert!(apart(llama, onnx) < near, "{pooling:?}, text {index}: {}", apart(llama, onnx));
         }
+    }
+}
+
+/// All of it in 32 bits, by the model's files and formulas in NumPy.
+#[test]
+fn minilm_on_mlx_gives_the_vectors_of_its_formulas() {
+    let texts: Vec<String> = prompts::all()[..12].iter().map(|text| text.chars().take(200).collect()).collect();
+    let theirs = script::minilm_vectors(&texts).unwrap_or_else(|error| panic!("{error}"));
+    let mlx = Mlx::load(&LoadOptions::new()).unwrap();
+    let path = build_support::fixtures::model("minilm-mlx").unwrap_or_else(|error| panic!("{error}"));
+    let model = infer_mlx::Model::open(&mlx, path).unwrap();
+    let encoded = tokens(&model, &texts);
+    let ours = encode(&mut model.encoder(&EncoderOptions::new()).unwrap(), &encoded);
+    for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        assert!(apart(ours, theirs) < 1e-4, "text {index}: {}", apart(ours, theirs));
     }
 }
 

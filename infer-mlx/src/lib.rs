@@ -78,6 +78,7 @@
 mod array;
 mod config;
 mod dtype;
+mod encoder;
 mod error;
 mod fingerprint;
 mod kv;
@@ -103,6 +104,7 @@ mod weights;
 
 pub use array::{Array, Mask, RopeOffset};
 pub use dtype::DType;
+pub use encoder::Encoder;
 pub use mlx::{Available, Device, Installed, Live, LoadOptions, MemoryUse, Mlx};
 pub use model::Model;
 pub use operand::Operand;

@@ -1,13 +1,13 @@
 //! An open model.
 
 use crate::{
-    Mlx, ModelOptions, Package, Session, SessionOptions,
+    Encoder, Mlx, ModelOptions, Package, Session, SessionOptions,
     error::{BACKEND, error},
     fingerprint,
-    models::{Decoder, Network},
+    models::{Bert, Decoder, Network},
 };
 use infer_core::{
-    Error, ErrorKind, ModelInfo, Result, Tokenizer as _,
+    EncoderOptions, Error, ErrorKind, ModelInfo, Result, Tokenizer as _,
     huggingface::{Settings, Tokenizer},
     state::Fingerprint,
 };
@@ -115,6 +115,17 @@ impl Model {
         Session::new(self, options)
     }
 
+    /// Makes an encoder: for embeddings.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](ErrorKind::InvalidInput) for options out of range, or that leave the pooling to files which do not say it;
+    /// [`InvalidModel`](ErrorKind::InvalidModel) for files that are damaged, and a tokenizer that is not the model's;
+    /// [`Unsupported`](ErrorKind::Unsupported) for a model that is no encoder, or was opened for its vocabulary only, and for a way of pooling that
+    /// this backend does not have.
+    pub fn encoder(&self, options: &EncoderOptions) -> Result<Encoder> {
+        Encoder::new(self, options)
+    }
+
     /// What goes on with a text.
     ///
     /// # Errors
@@ -124,6 +135,18 @@ impl Model {
             Some(Network::Decoder(decoder)) => Ok(&**decoder),
             Some(_) => Err(self.lacks("next tokens", "is no decoder")),
             None => Err(self.lacks("next tokens", "was opened for its vocabulary only")),
+        }
+    }
+
+    /// What reads one.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where there is no such thing.
+    pub(crate) fn bert(&self) -> Result<&Bert> {
+        match &self.inner.network {
+            Some(Network::Encoder(bert)) => Ok(bert),
+            Some(_) => Err(self.lacks("vectors", "is no encoder")),
+            None => Err(self.lacks("vectors", "was opened for its vocabulary only")),
         }
     }
 
@@ -177,6 +200,10 @@ impl infer_core::Model for Model {
 
     fn session(&self, options: &infer_core::SessionOptions) -> Result<Box<dyn infer_core::Session>> {
         Ok(Box::new(self.session(&options.clone().into())?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn infer_core::Encoder>> {
+        Ok(Box::new(self.encoder(options)?))
     }
 }
 
