@@ -98,7 +98,8 @@ enum infer_mlx_unary {
 };
 
 // Elementwise, of two arrays that are broadcast together; and the product of matrices. The floor of a quotient and the remainder are refused for
-// integers (UNSUPPORTED), unless the divisor is a number other than 0 and -1: the processor ends the process where it cannot divide.
+// integers (UNSUPPORTED), unless the divisor is a number other than 0 and -1: the processor ends the process where it cannot divide. So is a power,
+// unless it is a number that is not negative.
 enum infer_mlx_binary {
     INFER_MLX_ADD,
     INFER_MLX_SUBTRACT,

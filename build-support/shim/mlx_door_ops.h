@@ -128,11 +128,29 @@ array constant(double value, mlx::core::Dtype dtype) {
     return array(whole, dtype);
 }
 
-// The processor divides integers, and ends the process where it cannot: by 0, or the smallest number by -1.
-void divisible(uint32_t op, const array & a, const array & b, bool safe) {
-    const bool divides = op == INFER_MLX_FLOOR_DIVIDE || op == INFER_MLX_REMAINDER;
-    if (divides && !safe && !mlx::core::issubdtype(mlx::core::promote_types(a.dtype(), b.dtype()), mlx::core::inexact)) {
-        throw Refused { INFER_MLX_UNSUPPORTED, "integers are not divided by an array: where it has a 0, the process would end" };
+// The processor divides integers, and ends the process where it cannot: by 0, or the smallest number by -1. MLX raises them to a negative power
+// without end. `safe`: the right one is a number that is neither.
+void ending(uint32_t op, const array & a, const array & b, bool safe) {
+    const bool risky = op == INFER_MLX_FLOOR_DIVIDE || op == INFER_MLX_REMAINDER || op == INFER_MLX_POWER;
+    if (risky && !safe && !mlx::core::issubdtype(mlx::core::promote_types(a.dtype(), b.dtype()), mlx::core::inexact)) {
+        throw Refused { INFER_MLX_UNSUPPORTED, "integers are not divided by an array, or raised to it: a 0 there would end the process, a negative power "
+                                               "would have no end" };
+    }
+}
+
+// MLX divides by the number of elements, or by a length, in what this is for.
+mlx_array lent_filled(const Home & home, const infer_mlx_array * handle, const char * name) {
+    array & a = at_home(home, handle, name);
+    if (a.size() == 0) {
+        throw Refused { INFER_MLX_UNSUPPORTED, std::string(name) + ": an array without elements, which MLX does not take here" };
+    }
+    return lent(a);
+}
+
+// How a matrix is quantised: MLX divides by both before it looks at them.
+void quantised(int32_t group_size, int32_t bits) {
+    if (group_size < 1 || bits < 1 || bits > 8) {
+        refuse("groups of " + std::to_string(group_size) + " with " + std::to_string(bits) + " bits");
     }
 }
 
@@ -185,7 +203,7 @@ static int32_t door_binary(infer_mlx_array ** out, uint32_t op, const infer_mlx_
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         array & left  = at_home(home, a, "a");
         array & right = at_home(home, b, "b");
-        divisible(op, left, right, false);
+        ending(op, left, right, false);
         return chosen(BINARY, op)(made, lent(left), lent(right), s);
     });
 }
@@ -195,7 +213,7 @@ static int32_t door_binary_scalar(infer_mlx_array ** out, uint32_t op, const inf
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         array & other  = at_home(home, a, "a");
         array   number = constant(b, other.dtype());
-        divisible(op, other, number, !reversed && b != 0 && b != -1);
+        ending(op, other, number, !reversed && (op == INFER_MLX_POWER ? b >= 0 : b != 0 && b != -1));
         return chosen(BINARY, op)(made, reversed ? lent(number) : lent(other), reversed ? lent(other) : lent(number), s);
     });
 }
@@ -238,7 +256,7 @@ static int32_t door_reduce(infer_mlx_array ** out, uint32_t op, const infer_mlx_
 static int32_t door_scan(infer_mlx_array ** out, uint32_t op, const infer_mlx_array * a, int32_t axis, bool reverse, bool inclusive,
                          const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return chosen(SCAN, op)(made, lent(home, a, "a"), axis, reverse, inclusive, s);
+        return chosen(SCAN, op)(made, lent_filled(home, a, "a"), axis, reverse, inclusive, s);
     });
 }
 
@@ -249,23 +267,23 @@ static int32_t door_softmax(infer_mlx_array ** out, const infer_mlx_array * a, i
 }
 
 static int32_t door_sort(infer_mlx_array ** out, const infer_mlx_array * a, int32_t axis, const infer_mlx_stream * stream) {
-    return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_sort_axis(made, lent(home, a, "a"), axis, s); });
+    return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_sort_axis(made, lent_filled(home, a, "a"), axis, s); });
 }
 
 static int32_t door_argsort(infer_mlx_array ** out, const infer_mlx_array * a, int32_t axis, const infer_mlx_stream * stream) {
     return operation(out, stream,
-                     [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_argsort_axis(made, lent(home, a, "a"), axis, s); });
+                     [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_argsort_axis(made, lent_filled(home, a, "a"), axis, s); });
 }
 
 static int32_t door_argpartition(infer_mlx_array ** out, const infer_mlx_array * a, int32_t kth, int32_t axis,
                                  const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return mlx_argpartition_axis(made, lent(home, a, "a"), kth, axis, s);
+        return mlx_argpartition_axis(made, lent_filled(home, a, "a"), kth, axis, s);
     });
 }
 
 static int32_t door_topk(infer_mlx_array ** out, const infer_mlx_array * a, int32_t k, int32_t axis, const infer_mlx_stream * stream) {
-    return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_topk_axis(made, lent(home, a, "a"), k, axis, s); });
+    return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) { return mlx_topk_axis(made, lent_filled(home, a, "a"), k, axis, s); });
 }
 
 // ---- networks ----
@@ -281,7 +299,8 @@ static int32_t door_quantized_matmul(infer_mlx_array ** out, const infer_mlx_arr
                                      const infer_mlx_array * scales, const infer_mlx_array * biases, bool transpose, int32_t group_size,
                                      int32_t bits, const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return mlx_quantized_matmul(made, lent(home, x, "x"), lent(home, w, "w"), lent(home, scales, "scales"), lent(home, biases, "biases"),
+        quantised(group_size, bits);
+        return mlx_quantized_matmul(made, lent_filled(home, x, "x"), lent_filled(home, w, "w"), lent_filled(home, scales, "scales"), lent_filled(home, biases, "biases"),
                                     transpose, mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine", s);
     });
 }
@@ -289,7 +308,8 @@ static int32_t door_quantized_matmul(infer_mlx_array ** out, const infer_mlx_arr
 static int32_t door_dequantize(infer_mlx_array ** out, const infer_mlx_array * w, const infer_mlx_array * scales,
                                const infer_mlx_array * biases, int32_t group_size, int32_t bits, const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return mlx_dequantize(made, lent(home, w, "w"), lent(home, scales, "scales"), lent(home, biases, "biases"),
+        quantised(group_size, bits);
+        return mlx_dequantize(made, lent_filled(home, w, "w"), lent_filled(home, scales, "scales"), lent_filled(home, biases, "biases"),
                               mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine", mlx_array { nullptr },
                               mlx_optional_dtype {}, s);
     });
@@ -298,7 +318,8 @@ static int32_t door_dequantize(infer_mlx_array ** out, const infer_mlx_array * w
 static int32_t door_quantize(infer_mlx_array ** outs, const infer_mlx_array * w, int32_t group_size, int32_t bits,
                              const infer_mlx_stream * stream) {
     return operations(outs, 3, stream, [&](Home & home, mlx_vector_array * made, mlx_stream s) {
-        return mlx_quantize(made, lent(home, w, "w"), mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine",
+        quantised(group_size, bits);
+        return mlx_quantize(made, lent_filled(home, w, "w"), mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine",
                             mlx_array { nullptr }, s);
     });
 }
@@ -348,7 +369,7 @@ static int32_t door_attention(infer_mlx_array ** out, const infer_mlx_array * q,
         if (attends(queries, keys, values, causal, seen, place)) {
             return into(made, attention(queries, keys, values, scale, causal, seen, place));
         }
-        return mlx_fast_scaled_dot_product_attention(made, lent(home, q, "q"), lent(home, k, "k"), lent(home, v, "v"), scale, mode,
+        return mlx_fast_scaled_dot_product_attention(made, lent_filled(home, q, "q"), lent_filled(home, k, "k"), lent_filled(home, v, "v"), scale, mode,
                                                      lent_if(home, mask_array, "mask_array"), mlx_array { nullptr }, false, s);
     });
 }

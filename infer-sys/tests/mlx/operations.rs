@@ -205,12 +205,46 @@ fn integers_are_not_divided_by_what_may_be_0() {
         eval(&[&found]).unwrap();
         assert_eq!(data::<i32>(&found).unwrap()[1], wanted);
     }
+    assert_eq!(stream.binary(INFER_MLX_POWER, &a, &zero).err().unwrap().status, INFER_MLX_UNSUPPORTED, "it never ends");
     let ones = f32s(&[1.0, 0.0], &[2]);
     assert!(stream.values(&stream.binary(INFER_MLX_REMAINDER, &ones, &ones).unwrap()).unwrap()[1].is_nan());
     let times = i32s(&[0; 65536], &[65536]);
     // SAFETY: a handle that is not freed.
     let many = made(|out| unsafe { api().repeat(out, times.0, 65536, 0, stream.raw()) });
     assert_eq!(many.err().unwrap().status, INFER_MLX_MEMORY, "an axis that wraps around");
+}
+
+/// MLX divides by lengths without looking at them.
+#[test]
+fn where_mlx_would_divide_by_a_length_of_0_it_is_refused() {
+    let stream = Stream::new();
+    let (api, s) = (api(), stream.raw());
+    let none = stream.full(&[2, 0], 0.0, INFER_MLX_F32).unwrap();
+    let heads = stream.full(&[1, 0, 2, 4], 0.0, INFER_MLX_F32).unwrap();
+    let some = stream.full(&[2, 32], 0.0, INFER_MLX_F32).unwrap();
+    let mut parts = [std::ptr::null_mut(); 3];
+    // SAFETY: here and below, handles that are not freed, and room for three.
+    let told = [
+        made(|out| unsafe { api.sort(out, none.0, -1, s) }),
+        // SAFETY: as above.
+        made(|out| unsafe { api.argsort(out, none.0, 0, s) }),
+        // SAFETY: as above.
+        made(|out| unsafe { api.argpartition(out, none.0, 0, 0, s) }),
+        // SAFETY: as above.
+        made(|out| unsafe { api.scan(out, INFER_MLX_CUMSUM, none.0, 1, false, true, s) }),
+        // SAFETY: as above.
+        made(|out| unsafe {
+            api.attention(out, heads.0, heads.0, heads.0, 1.0, INFER_MLX_MASK_NONE, std::ptr::null(), s)
+        }),
+    ];
+    for failure in told {
+        assert_eq!(failure.err().unwrap().status, INFER_MLX_UNSUPPORTED);
+    }
+    for (group_size, bits) in [(0, 4), (-32, 4), (32, 0), (32, 9)] {
+        // SAFETY: as above.
+        let status = unsafe { api.quantize(parts.as_mut_ptr(), some.0, group_size, bits, s) };
+        assert_eq!(status, INFER_MLX_ARGUMENT, "{group_size} {bits}");
+    }
 }
 
 #[test]
