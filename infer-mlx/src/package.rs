@@ -98,6 +98,12 @@ impl Package {
         self.config.path()
     }
 
+    /// What `config.json` says, name by name, the values as they stand there.
+    #[must_use]
+    pub fn settings(&self) -> Vec<(String, String)> {
+        self.config.fields().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+    }
+
     /// All files that are read, with their sizes in bytes.
     #[must_use]
     pub fn files(&self) -> Vec<(PathBuf, u64)> {

@@ -2,15 +2,10 @@
 
 #[cfg(any(feature = "llama", feature = "llama-load"))]
 pub mod llama;
-#[cfg(not(any(feature = "llama", feature = "llama-load")))]
-#[path = "backends/no_llama.rs"]
-mod llama;
-
+#[cfg(feature = "mlx")]
+pub mod mlx;
 #[cfg(feature = "onnx")]
 pub mod onnx;
-#[cfg(not(feature = "onnx"))]
-#[path = "backends/no_onnx.rs"]
-mod onnx;
 
 use crate::{Device, Inspection, Installed, Library, ModelSource, Variant};
 use infer_core::{Error, Model, Result};
@@ -24,11 +19,13 @@ pub enum Backend {
     Llama,
     /// ONNX Runtime, for ONNX files and the folders they come in.
     Onnx,
+    /// MLX, for folders with a `config.json` and safetensors.
+    Mlx,
 }
 
 impl Backend {
     /// Every backend there is.
-    pub const ALL: &'static [Self] = &[Self::Llama, Self::Onnx];
+    pub const ALL: &'static [Self] = &[Self::Llama, Self::Onnx, Self::Mlx];
 
     /// The name by which it is chosen.
     #[must_use]
@@ -36,6 +33,7 @@ impl Backend {
         match self {
             Self::Llama => "llama",
             Self::Onnx => "onnx",
+            Self::Mlx => "mlx",
         }
     }
 
@@ -45,44 +43,80 @@ impl Backend {
         match self {
             Self::Llama => &["llama", "llama-load"],
             Self::Onnx => &["onnx"],
+            Self::Mlx => &["mlx"],
         }
     }
 
     /// Whether this program has it.
     #[must_use]
     pub const fn is_compiled_in(self) -> bool {
+        self.driver().is_some()
+    }
+
+    /// What this program has of it, if it has it.
+    const fn driver(self) -> Option<Driver> {
         match self {
-            Self::Llama => cfg!(any(feature = "llama", feature = "llama-load")),
-            Self::Onnx => cfg!(feature = "onnx"),
+            #[cfg(any(feature = "llama", feature = "llama-load"))]
+            Self::Llama => Some(Driver {
+                open: llama::open,
+                inspect: llama::inspect,
+                devices: llama::devices,
+                installed: llama::installed,
+            }),
+            #[cfg(feature = "onnx")]
+            Self::Onnx => Some(Driver {
+                open: onnx::open,
+                inspect: onnx::inspect,
+                devices: onnx::devices,
+                installed: onnx::installed,
+            }),
+            #[cfg(feature = "mlx")]
+            Self::Mlx => Some(Driver {
+                open: mlx::open,
+                inspect: mlx::inspect,
+                devices: mlx::devices,
+                installed: mlx::installed,
+            }),
+            #[allow(unreachable_patterns, reason = "where all of them are compiled in")]
+            _ => None,
         }
     }
 }
 
+/// Who is told how far a load is, and may end it.
+type Watch<'w> = &'w mut dyn FnMut(f32) -> ControlFlow<()>;
+
+/// What this crate asks of a backend.
+#[derive(Clone, Copy)]
+struct Driver {
+    open: fn(&ModelSource, Watch<'_>) -> Result<Box<dyn Model>>,
+    inspect: fn(&ModelSource) -> Result<Inspection>,
+    devices: fn(&Library) -> Result<Vec<Device>>,
+    installed: fn() -> Vec<Installed>,
+}
+
 /// Opens a model with a backend, if this program has it.
-pub(crate) fn open(
-    backend: Backend,
-    source: &ModelSource,
-    watch: &mut dyn FnMut(f32) -> ControlFlow<()>,
-) -> Result<Box<dyn Model>> {
-    match backend {
-        Backend::Llama => llama::open(source, watch),
-        Backend::Onnx => onnx::open(source, watch),
-    }
+pub(crate) fn open(backend: Backend, source: &ModelSource, watch: Watch<'_>) -> Result<Box<dyn Model>> {
+    let driver = backend.driver().ok_or_else(|| missing(backend, source))?;
+    (driver.open)(source, watch)
 }
 
 /// Reads what a file says of itself with a backend, if this program has it.
 pub(crate) fn inspect(backend: Backend, source: &ModelSource) -> Result<Inspection> {
-    match backend {
-        Backend::Llama => llama::inspect(source),
-        Backend::Onnx => onnx::inspect(source),
-    }
+    let driver = backend.driver().ok_or_else(|| missing(backend, source))?;
+    (driver.inspect)(source)
+}
+
+/// Those that this program has.
+fn drivers() -> impl Iterator<Item = Driver> {
+    Backend::ALL.iter().filter_map(|backend| backend.driver())
 }
 
 /// The devices of all backends that this program has, and of a library of one's own those of the one it is of.
 pub(crate) fn devices(library: &Library) -> Result<Vec<Device>> {
     let (mut devices, mut refused) = (Vec::new(), None);
-    for of_backend in [llama::devices, onnx::devices] {
-        match of_backend(library) {
+    for driver in drivers() {
+        match (driver.devices)(library) {
             Ok(found) => devices.extend(found),
             Err(error) => refused = refused.or(Some(error)),
         }
@@ -99,7 +133,26 @@ pub(crate) fn devices(library: &Library) -> Result<Vec<Device>> {
 
 /// The libraries of all backends that this program can use, with what each can compute on.
 pub(crate) fn installed() -> Vec<Installed> {
-    llama::installed().into_iter().chain(onnx::installed()).collect()
+    drivers().flat_map(|driver| (driver.installed)()).collect()
+}
+
+/// The error of a model of a backend that is not compiled in.
+fn missing(backend: Backend, source: &ModelSource) -> Error {
+    let features = backend.features().join("` or `");
+    Error::unsupported(format!(
+        "{} is for the backend `{backend}`, which this program was built without; build it with the feature `{features}` of `infer`",
+        source.path.display()
+    ))
+}
+
+/// Somebody may have put a whole file into a value that is to be shown.
+#[cfg(any(feature = "mlx", feature = "onnx"))]
+fn cut(value: &mut String) {
+    const LONGEST: usize = 200;
+    if let Some((end, _)) = value.char_indices().nth(LONGEST) {
+        value.truncate(end);
+        value.push('…');
+    }
 }
 
 /// Whether a program may choose this variant of a backend's library.
@@ -174,16 +227,6 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
     )))
 }
 
-/// The error of a model, or a file, of a backend that is not compiled in.
-#[cfg(any(not(feature = "onnx"), not(any(feature = "llama", feature = "llama-load"))))]
-fn missing(backend: Backend, source: &ModelSource) -> Error {
-    let features = backend.features().join("` or `");
-    Error::unsupported(format!(
-        "{} is for the backend `{backend}`, which this program was built without; build it with the feature `{features}` of `infer`",
-        source.path.display()
-    ))
-}
-
 /// How a program gets a feature: one of one's own, and the command.
 #[cfg(any(feature = "llama", feature = "llama-load"))]
 fn built_with(feature: &str) -> String {
@@ -231,5 +274,40 @@ impl FromStr for Backend {
             let known: Vec<_> = Self::ALL.iter().map(|backend| backend.name()).collect();
             Error::invalid_input(format!("there is no backend `{name}`; the backends are: {}", known.join(", ")))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use infer_core::ErrorKind;
+
+    #[test]
+    fn each_is_known_by_its_name() {
+        for backend in Backend::ALL {
+            assert_eq!(backend.name().parse::<Backend>().unwrap(), *backend);
+        }
+        let text = "torch".parse::<Backend>().unwrap_err().to_string();
+        assert!(text.contains("`torch`") && text.contains("llama, onnx, mlx"), "{text}");
+    }
+
+    /// On no machine is the path looked at: there is nobody to look.
+    #[test]
+    fn a_model_of_one_that_is_not_there_names_the_features() {
+        for backend in Backend::ALL.iter().copied() {
+            let source = ModelSource::new("/nowhere/a-model").with_backend(backend);
+            let mut errors = vec![missing(backend, &source)];
+            if !backend.is_compiled_in() {
+                errors.extend(source.open().err());
+                errors.extend(inspect(backend, &source).err());
+                assert_eq!(errors.len(), 3);
+            }
+            for error in errors {
+                let text = error.to_string();
+                assert_eq!(error.kind(), ErrorKind::Unsupported, "{text}");
+                assert!(text.contains("/nowhere/a-model") && text.contains(backend.name()), "{text}");
+                assert!(backend.features().iter().all(|feature| text.contains(&format!("`{feature}`"))), "{text}");
+            }
+        }
     }
 }

@@ -2,11 +2,15 @@
 
 use crate::Backend;
 use infer_core::{Error, ErrorKind, Result};
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 /// The formats that a backend of this library reads, as an error names them.
-const KNOWN: &str = "GGUF (a file that begins with `GGUF`: backend `llama`) and ONNX (a file `.onnx`, or a folder that has one or a \
-                     `genai_config.json`: backend `onnx`)";
+const KNOWN: &str = "GGUF (a file that begins with `GGUF`: backend `llama`), ONNX (a file `.onnx`, or a folder that has one or a \
+                     `genai_config.json`: backend `onnx`) and safetensors (a folder that has them and a `config.json`: backend `mlx`)";
 
 /// First bytes and what a file with them is, for those that are often met in place of a model.
 const STRANGERS: &[(&[u8], &str)] = &[
@@ -40,6 +44,10 @@ pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     if is_onnx(head) {
         return Ok(Backend::Onnx);
     }
+    // One file of a folder that a model comes in.
+    if is_safetensors(head) && path.with_file_name("config.json").is_file() {
+        return Ok(Backend::Mlx);
+    }
     match stranger(head) {
         // Whatever it is, its backend says what is wrong with it.
         None if !head.is_empty() && has_onnx_name(path) => Ok(Backend::Onnx),
@@ -47,26 +55,49 @@ pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     }
 }
 
-/// Folders are what ONNX models come in, with their tokenizer and configuration.
+/// Folders are what models come in with their tokenizer and configuration. Of one with the weights in two formats the graph counts, which was made
+/// of the others; who wants those names the backend.
 fn recognise_folder(path: &Path) -> Result<Backend> {
-    let (mut gguf, mut is_onnx) = (None, path.join("genai_config.json").is_file());
+    let mut lies = Lying { has_config: path.join("config.json").is_file(), ..Lying::default() };
+    lies.is_onnx = path.join("genai_config.json").is_file();
     // Repositories of the Hugging Face hub have their graphs in a folder of this name.
     for folder in [path.to_owned(), path.join("onnx")] {
         if folder != path && !folder.is_dir() {
             continue;
         }
         for entry in std::fs::read_dir(&folder).map_err(|error| unreadable(path, error))? {
-            let file = entry.map_err(|error| unreadable(path, error))?.path();
-            is_onnx |= has_onnx_name(&file);
-            if file.extension().is_some_and(|extension| extension == "gguf") {
-                gguf = Some(file);
-            }
+            lies.see(entry.map_err(|error| unreadable(path, error))?.path(), folder == path);
         }
     }
-    match gguf {
-        _ if is_onnx => Ok(Backend::Onnx),
-        Some(file) => Err(unknown(path, &format!("a folder; give the file in it, such as {}", file.display()))),
-        None => Err(unknown(path, "a folder without one")),
+    match lies {
+        Lying { is_onnx: true, .. } => Ok(Backend::Onnx),
+        Lying { has_config: true, has_safetensors: true, .. } => Ok(Backend::Mlx),
+        Lying { gguf: Some(file), .. } => {
+            Err(unknown(path, &format!("a folder; give the file in it, such as {}", file.display())))
+        }
+        Lying { has_safetensors: true, .. } => {
+            Err(unknown(path, "a folder of safetensors without the `config.json` that says what they are of"))
+        }
+        _ => Err(unknown(path, "a folder without one")),
+    }
+}
+
+/// What lies in a folder.
+#[derive(Default)]
+struct Lying {
+    gguf: Option<PathBuf>,
+    is_onnx: bool,
+    has_config: bool,
+    has_safetensors: bool,
+}
+
+impl Lying {
+    fn see(&mut self, file: PathBuf, is_its_own: bool) {
+        self.is_onnx |= has_onnx_name(&file);
+        self.has_safetensors |= is_its_own && has_extension(&file, "safetensors");
+        if has_extension(&file, "gguf") {
+            self.gguf = Some(file);
+        }
     }
 }
 
@@ -78,7 +109,11 @@ fn is_onnx(head: &[u8]) -> bool {
 }
 
 fn has_onnx_name(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "onnx" || extension == "ort")
+    has_extension(path, "onnx") || has_extension(path, "ort")
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension == wanted)
 }
 
 fn read_head<'b>(path: &Path, buffer: &'b mut [u8]) -> std::io::Result<&'b [u8]> {
@@ -94,10 +129,15 @@ fn read_head<'b>(path: &Path, buffer: &'b mut [u8]) -> std::io::Result<&'b [u8]>
 
 /// What a file is that is often met in place of a model.
 fn stranger(head: &[u8]) -> Option<&'static str> {
-    // A safetensors file begins with the length of its JSON header.
-    let is_safetensors = head.get(8) == Some(&b'{');
     let known = STRANGERS.iter().find(|(magic, _)| head.starts_with(magic));
-    known.map(|(_, what)| *what).or(is_safetensors.then_some("a safetensors file"))
+    known
+        .map(|(_, what)| *what)
+        .or(is_safetensors(head).then_some("a safetensors file; give the folder that it and its `config.json` lie in"))
+}
+
+/// It begins with the length of its JSON header.
+fn is_safetensors(head: &[u8]) -> bool {
+    head.get(8) == Some(&b'{')
 }
 
 fn describe(head: &[u8]) -> String {
@@ -157,7 +197,7 @@ mod tests {
             ("short", b"GGU", "begins with the bytes `GGU`"),
             ("lfs", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
             ("page", b"<!DOCTYPE html>", "HTML page"),
-            ("weights", b"\x10\0\0\0\0\0\0\0{\"a\":1}", "safetensors"),
+            ("weights", b"\x10\0\0\0\0\0\0\0{\"a\":1}", "a safetensors file; give the folder"),
             ("noise", b"\xff\x00ab", "`\\xff\\x00ab`"),
         ] {
             let said = of(name, bytes).unwrap_err().to_string();
@@ -168,10 +208,19 @@ mod tests {
     #[test]
     fn a_folder_is_what_lies_in_it() {
         for (files, recognised) in [
-            (&["genai_config.json", "model.onnx", "model.onnx.data"][..], Ok(())),
-            (&["config.json", "onnx/model.onnx"], Ok(())),
-            (&["model.onnx", "model.gguf"], Ok(())),
-            (&["config.json", "model.safetensors"], Err("a folder without one")),
+            (&["genai_config.json", "model.onnx", "model.onnx.data"][..], Ok(Backend::Onnx)),
+            (&["config.json", "onnx/model.onnx"], Ok(Backend::Onnx)),
+            (&["model.onnx", "model.gguf"], Ok(Backend::Onnx)),
+            (&["config.json", "model.safetensors", "onnx/model.onnx"], Ok(Backend::Onnx)),
+            (&["config.json", "model.safetensors"], Ok(Backend::Mlx)),
+            (
+                &["config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"],
+                Ok(Backend::Mlx),
+            ),
+            (&["config.json", "model.safetensors", "model-q4.gguf"], Ok(Backend::Mlx)),
+            (&["config.json", "sub/model.safetensors"], Err("a folder without one")),
+            (&["model.safetensors"], Err("without the `config.json`")),
+            (&["config.json"], Err("a folder without one")),
             (&["README.md", "model-q4.gguf"], Err("model-q4.gguf")),
         ] {
             let folder = std::env::temp_dir().join(format!("infer-format-folder-{}", std::process::id()));
@@ -182,12 +231,24 @@ mod tests {
                 std::fs::write(path, "").unwrap();
             }
             match (recognise(&folder), recognised) {
-                (Ok(backend), Ok(())) => assert_eq!(backend, Backend::Onnx),
+                (Ok(backend), Ok(wanted)) => assert_eq!(backend, wanted, "{files:?}"),
                 (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{error}"),
                 (other, _) => panic!("{files:?}: {other:?}"),
             }
             std::fs::remove_dir_all(&folder).unwrap();
         }
+    }
+
+    #[test]
+    fn weights_beside_their_configuration_are_their_folder() {
+        let folder = std::env::temp_dir().join(format!("infer-format-weights-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("model.safetensors");
+        std::fs::write(&file, b"\x02\0\0\0\0\0\0\0{}").unwrap();
+        assert!(recognise(&file).unwrap_err().to_string().contains("config.json"));
+        std::fs::write(folder.join("config.json"), "{}").unwrap();
+        assert_eq!(recognise(&file).unwrap(), Backend::Mlx);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

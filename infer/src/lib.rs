@@ -53,6 +53,7 @@
 //! - **Structured output.** [`Sampling::with_constraint`], in a request or by hand; `docs/structured_output.md` has what is kept of a schema.
 //! - **Embeddings.** [`Engine::embed`]; by hand [`Model::encoder`] makes an [`Encoder`], for models that were made for it and for decoders.
 //! - **Named tensors.** `infer::onnx::Graph` runs any ONNX graph, with the feature `onnx`; `docs/onnx.md` begins with what people have.
+//! - **Arrays.** `infer::mlx::Scope` makes arrays and computes with them, with the feature `mlx`; `docs/mlx.md`.
 //! - **By hand.** [`Session::decode`] is one forward pass over any number of sequences. A scheduler, a beam search, a
 //!   classifier are loops around it with one rule: feed `log[sequence.len()..]`.
 //!
@@ -64,6 +65,7 @@
 //! | `llama-load` | no | llama.cpp as a shared library that is loaded when a model is opened; needs nothing to build |
 //! | `llama-vulkan`, `llama-cuda`, `llama-metal` | no | `llama-load`, and programs may choose the library built for these GPUs: [`Library::Variant`] |
 //! | `onnx` | no | ONNX Runtime for ONNX files and folders, as a shared library that is loaded when a model is opened: `infer::onnx` |
+//! | `mlx` | no | MLX for folders with a `config.json` and safetensors, as a shared library that is loaded when a model is opened: `infer::mlx` |
 //! | `chat` | yes | chat templates: [`chat`] |
 //! | `constraint` | no | texts that keep to a JSON schema, an expression or a grammar: [`Constraint`] |
 //! | `serde` | no | `Serialize` and `Deserialize` for plain data: sampling, tokens, vocabularies, facts of a model |
@@ -137,6 +139,8 @@ mod topics {
     struct Engine;
     #[doc = include_str!("../../docs/onnx.md")]
     struct Onnx;
+    #[doc = include_str!("../../docs/mlx.md")]
+    struct Mlx;
     #[cfg(feature = "chat")]
     #[doc = include_str!("../../docs/tools.md")]
     struct Tools;

@@ -101,16 +101,7 @@ fn metadata(header: &header::Header, contents: &header::Contents) -> Vec<(String
     rows.extend(opsets.map(|(domain, version)| (format!("operators of {domain}"), format!("version {version}"))));
     rows.extend(header.metadata().iter().cloned());
     for (_, value) in &mut rows {
-        cut(value);
+        super::cut(value);
     }
     rows
-}
-
-/// Somebody may have put a whole file into a value.
-fn cut(value: &mut String) {
-    const LONGEST: usize = 200;
-    if let Some((end, _)) = value.char_indices().nth(LONGEST) {
-        value.truncate(end);
-        value.push('…');
-    }
 }
