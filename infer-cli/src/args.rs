@@ -24,7 +24,7 @@ const MOST_LINES: usize = 100_000;
 /// Which model, and with what it is opened.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ModelArgs {
-    /// The model file, of a split GGUF the first part; for ONNX the file or its folder.
+    /// The model file, of a split GGUF the first part; for ONNX the file or its folder; for MLX the folder.
     #[arg(long, short, value_name = "PATH")]
     model: PathBuf,
 

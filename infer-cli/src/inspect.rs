@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 /// Show what a model says of itself. Reads headers and settings only; no runtime is needed.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Inspect {
-    /// The model file, of a split GGUF the first part; for ONNX the file or its folder.
+    /// The model file, of a split GGUF the first part; for ONNX the file or its folder; for MLX the folder.
     path: PathBuf,
 
     /// One JSON object.

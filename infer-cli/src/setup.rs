@@ -1,4 +1,4 @@
-//! `infer setup`: the native libraries that are loaded, llama.cpp's made on this machine and ONNX Runtime's fetched.
+//! `infer setup`: the native libraries that are loaded. llama.cpp's and MLX's are made on this machine, ONNX Runtime's is fetched.
 
 use crate::{failure::Failure, output};
 use build_support::{
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// Put a runtime's library into the cache, fetched by pip with hashes.
 ///
 /// What is there already is left alone. Needs Python with pip. llama.cpp is fetched as source and built, which needs a C and a
-/// C++ compiler; cmake and ninja are fetched where they are missing. ONNX Runtime is taken as its authors have built it. Prints the
-/// library's path.
+/// C++ compiler; cmake and ninja are fetched where they are missing. ONNX Runtime is taken as its authors have built it. MLX is too, and what
+/// it is reached by (mlx-c, and this project's door) is built against it, which needs a compiler of C++20. Prints the library's path.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Setup {
     /// Which runtime.
@@ -35,6 +35,8 @@ enum Runtime {
     Llama,
     /// ONNX Runtime, for ONNX models.
     Onnx,
+    /// MLX, for folders with a `config.json` and safetensors.
+    Mlx,
 }
 
 impl Setup {
@@ -51,6 +53,7 @@ impl Setup {
         let done = match self.runtime {
             Runtime::Llama => setup::llama(host, &env, &mut Steps::default()),
             Runtime::Onnx => setup::onnxruntime(&env, &mut Steps::default()),
+            Runtime::Mlx => setup::mlx(host, &env, &mut Steps::default()),
         };
         let installed = done.map_err(|error| Error::new(ErrorKind::Library, error.to_string()))?;
         if !installed.fresh {

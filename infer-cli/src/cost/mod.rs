@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Count what a model costs: weights, KV cache, work a token, and whether it fits. From metadata alone.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Cost {
-    /// A model file.
+    /// A model file, or for MLX its folder.
     #[arg(conflicts_with = "config")]
     path: Option<PathBuf>,
 
