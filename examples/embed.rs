@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p infer-examples --bin embed -- [--backend NAME] MODEL QUESTION`
 //!
-//! MODEL is a file for llama.cpp, or a folder for ONNX Runtime; what it is is seen, or said by its backend.
+//! MODEL is a file for llama.cpp, or a folder for ONNX Runtime or MLX; what it is is seen, or said by its backend.
 
 use infer::{Backend, Engine};
 
@@ -20,12 +20,12 @@ const SENTENCES: [&str; 8] = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     let backend: Option<Backend> = match arguments.next_if_eq("--backend") {
-        Some(_) => Some(arguments.next().ok_or("which backend? llama or onnx")?.parse()?),
+        Some(_) => Some(arguments.next().ok_or("which backend? llama, onnx or mlx")?.parse()?),
         None => None,
     };
-    let path = arguments
-        .next()
-        .ok_or("which model? `cargo xtask model minilm` prints the path of one, and so does `minilm-onnx`")?;
+    let path = arguments.next().ok_or(
+        "which model? `cargo xtask model minilm` prints the path of one, and so do `minilm-onnx` and `minilm-mlx`",
+    )?;
     let question = arguments.next().unwrap_or_else(|| "When is the boat going?".to_owned());
     // Vectors are as the model was trained to make them, and of length 1: then the dot product of two is their cosine.
     let mut builder = Engine::builder(path);

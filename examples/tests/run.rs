@@ -81,18 +81,41 @@ fn a_question_finds_the_sentence_that_answers_it() {
     }
 }
 
-/// The same weights as a graph, on another runtime.
 #[test]
 #[cfg(feature = "onnx")]
 fn a_question_finds_its_sentence_on_onnx_runtime_too() {
-    let [llama, onnx] = ["minilm", "minilm-onnx"].map(|name| build_support::fixtures::model(name).unwrap());
+    finds_its_sentence_on("onnx", "minilm-onnx");
+}
+
+/// The same weights in another format, on another runtime.
+#[cfg(feature = "onnx")]
+fn finds_its_sentence_on(backend: &str, name: &str) {
+    let [llama, other] = ["minilm", name].map(|name| build_support::fixtures::model(name).unwrap());
     let question = "Which fruit is in season?";
     let (theirs, _) = run_with(env!("CARGO_BIN_EXE_embed"), &llama, &[question]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_embed"));
-    let (stdout, _) = outcome(command.args(["--backend", "onnx"]).arg(onnx).arg(question));
+    let (stdout, _) = outcome(command.args(["--backend", backend]).arg(other).arg(question));
     assert!(stdout.lines().next().unwrap().ends_with("Pears ripen in September."), "{stdout}");
     let sentences = |text: &str| text.lines().map(|line| line[7..].to_owned()).collect::<Vec<_>>();
     assert_eq!(sentences(&stdout), sentences(&theirs));
+}
+
+/// The same numbers of 32 bits, in each runtime's own format; and others, which part somewhere.
+#[test]
+#[cfg(all(feature = "onnx", feature = "mlx"))]
+fn one_prompt_comes_to_the_same_on_three_runtimes() {
+    let run = |models: [&str; 3]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_three_runtimes"));
+        command.args(models.map(|name| build_support::fixtures::model(name).unwrap()));
+        outcome(command.args(["The capital of France is", "8"])).0
+    };
+    let same = run(["smollm2-f32", "smollm2-onnx", "smollm2-mlx"]);
+    let heads: Vec<&str> = same.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(heads, ["llama", "onnx", "mlx"]);
+    assert!(same.lines().nth(1).unwrap().matches("\" Paris\"").count() == 3, "{same}");
+    assert!(same.ends_with("the same 8 tokens in all of them\n"), "{same}");
+    let other = run(["smollm2-f32", "smollm2-onnx", "tiny-mlx-llama"]);
+    assert!(other.contains("  <-\n") && other.contains("the same until place 0, where the best"), "{other}");
 }
 
 #[test]
