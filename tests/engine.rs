@@ -224,26 +224,66 @@ fn a_cancelled_text_keeps_what_it_said() {
     assert_eq!(rest.stats.generated_tokens, first.tokens.len() + rest.tokens.len());
 }
 
-/// The graph's keys and values live in ONNX Runtime; the scheduler does not know.
+/// Keys and values live in ONNX Runtime or MLX; the scheduler does not know.
 #[test]
-fn a_folder_for_onnx_runtime_is_served_like_any_model() {
-    for name in ["tiny-onnx", "tiny-onnx-plain"] {
+fn folders_for_other_runtimes_are_served_like_any_model() {
+    for (backend, name) in [
+        (Backend::Onnx, "tiny-onnx"),
+        (Backend::Onnx, "tiny-onnx-plain"),
+        (Backend::Mlx, "tiny-mlx-llama"),
+        (Backend::Mlx, "tiny-mlx-gemma3"),
+    ] {
         let model = infer::open(path(name)).unwrap();
         let session = SessionOptions::new().with_context(96).with_threads(1);
-        let requests: Vec<_> = (0..7)
-            .map(|number| {
-                Request::text(format!("{number} boats").repeat(1 + number)).with_max_tokens(COUNT).with_ignore_end(true)
-            })
-            .collect();
+        let requests: Vec<_> = (0..7).map(|number| boats(number, 1 + number)).collect();
         let runs: Vec<_> = requests.iter().map(|request| solo(&*model, &session, request)).collect();
         let engine =
-            Engine::builder(path(name)).with_backend(Backend::Onnx).with_sequences(3).with_context(96).with_threads(1);
+            Engine::builder(path(name)).with_backend(backend).with_sequences(3).with_context(96).with_threads(1);
         let engine = engine.build().unwrap();
         let all: Vec<_> = requests.iter().map(|request| engine.generate(request.clone())).collect();
         let pairs: Vec<_> = runs.into_iter().zip(all.into_iter().map(|one| one.complete().unwrap())).collect();
         assert!(agreeing(&pairs, TINY) * 2 >= pairs.len(), "{name}");
-        // What begins as a text before it did is not computed again, or is, as the graph allows; and comes to the same.
+        // What begins as a text before it did is not computed again, or is, as the model allows; and comes to the same.
         let again = engine.generate(requests[6].clone()).complete().unwrap();
         agreeing(&[(pairs[6].0.clone(), again)], TINY);
     }
+}
+
+fn boats(number: usize, times: usize) -> Request {
+    Request::text(format!("{number} boats").repeat(times)).with_max_tokens(COUNT).with_ignore_end(true)
+}
+
+/// MLX's streams belong to threads, and its arrays to streams; those who ask know nothing of it. `cargo xtask bench soak` does this for minutes.
+#[test]
+fn eight_threads_hammer_one_engine_of_mlx() {
+    const ROUNDS: usize = 12;
+    let model = infer::open(path("tiny-mlx-llama")).unwrap();
+    let session = SessionOptions::new().with_context(96);
+    let runs: Vec<_> = (0..8).map(|number| solo(&*model, &session, &boats(number, 3))).collect();
+    let engine = Engine::builder(path("tiny-mlx-llama")).with_sequences(5).with_context(96).build().unwrap();
+    let hammer = |number: usize| {
+        for round in 0..ROUNDS {
+            let mut generation = engine.generate(boats(number, 3));
+            match (number + round) % 4 {
+                // Given up before it has begun, or where it is.
+                0 => drop(generation),
+                1 => {
+                    assert!(generation.wait().unwrap().is_ok());
+                    generation.cancel();
+                    // It may have come to its end before.
+                    let finish = generation.complete().unwrap().finish;
+                    assert!(matches!(finish, FinishReason::Cancelled | FinishReason::Length), "{finish}");
+                }
+                _ => {
+                    agreeing(&[(runs[number].clone(), generation.complete().unwrap())], TINY);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let hammer = &hammer;
+        let threads: Vec<_> = (0..8).map(|number| scope.spawn(move || hammer(number))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    assert_eq!(engine.stats().failed, 0);
 }

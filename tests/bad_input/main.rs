@@ -4,6 +4,8 @@
 //! `docs/soundness.md` has the whole list, with the places of the cases that are proved elsewhere.
 
 mod door;
+mod folders;
+mod mlx;
 mod onnx;
 mod options;
 mod passes;

@@ -1,34 +1,16 @@
 //! Folders of ONNX models that are not what they say, or ask for what is not given to files: nothing outside of them is read, nothing is
 //! loaded on their word, and whatever is wrong has a name. `infer-onnx/tests` has what graphs alone can be told.
 
-use super::{said, tokens};
+use super::{
+    folders::{copy, edit, files_in, fixture},
+    said, tokens,
+};
 use infer::{Batch, ErrorKind, OpenOptions, Result, Session as _, SessionOptions, Want};
 use infer_onnx::{GraphOptions, LoadOptions, Model, ModelOptions, Onnx, Provider, Session};
 use kit::child;
 use serde_json::{Value, json};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 use test_kit::Folder;
-
-/// A copy of a fixture's folder, to be spoiled.
-fn copy(name: &str) -> Folder {
-    Folder::copy_of(fixture(name))
-}
-
-fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.is_file()).collect()
-}
-
-/// Changes a JSON file of a folder.
-fn edit(folder: &Folder, name: &str, change: impl FnOnce(&mut Value)) {
-    let path = folder.path().join(name);
-    let mut file = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    change(&mut file);
-    fs::write(path, file.to_string()).unwrap();
-}
 
 fn options() -> SessionOptions {
     SessionOptions::new().with_context(64).with_threads(1)
@@ -41,10 +23,6 @@ fn open(path: &Path) -> Result<Session> {
 
 fn onnx() -> Onnx {
     Onnx::load(&LoadOptions::new()).unwrap()
-}
-
-fn fixture(name: &str) -> PathBuf {
-    build_support::fixtures::model(name).unwrap()
 }
 
 /// One pass of a few tokens, whose logits are numbers.
@@ -260,16 +238,7 @@ fn a_text_beyond_the_context_is_refused() {
 #[test]
 fn files_may_be_links() {
     for name in ["tiny-onnx", "tiny-onnx-plain"] {
-        let (folder, from) = (Folder::new(), fixture(name));
-        for (number, path) in files_in(&from).iter().enumerate() {
-            let blobs = folder.path().join("blobs");
-            fs::create_dir_all(&blobs).unwrap();
-            fs::create_dir_all(folder.path().join("snapshot")).unwrap();
-            let blob = blobs.join(number.to_string());
-            fs::hard_link(path, &blob).or_else(|_| fs::copy(path, &blob).map(|_| ())).unwrap();
-            let link = folder.path().join("snapshot").join(path.file_name().unwrap());
-            std::os::unix::fs::symlink(Path::new("../blobs").join(number.to_string()), link).unwrap();
-        }
-        works(&mut open(&folder.path().join("snapshot")).unwrap_or_else(|error| panic!("{name}: {error}")));
+        let (_folder, snapshot) = super::folders::links(name);
+        works(&mut open(&snapshot).unwrap_or_else(|error| panic!("{name}: {error}")));
     }
 }

@@ -95,6 +95,11 @@ const ONNX: f32 = 0.0005;
 /// a step. Measured over the whole suite: at most 0.65.
 const ONNX_INT4: f32 = 1.0;
 
+/// As `ONNX`, in MLX's kernels.
+const MLX: f32 = 0.0005;
+/// Weights of 4 bits, whose products are of floats.
+const MLX_4BIT: f32 = 0.005;
+
 /// Weights of 32 bits, and padding that is masked: beside other texts, products are cut for the processor in other places.
 const PADDED: f32 = 1e-4;
 
@@ -117,6 +122,8 @@ const DECODER: Subject = Subject {
 const TINY_DECODER: Subject = Subject { epsilon: TINY, scattered: TINY, ..DECODER };
 
 const TINY_ONNX: Subject = Subject { epsilon: ONNX, scattered: ONNX, cells: Cells::Copied, ..DECODER };
+
+const TINY_MLX: Subject = Subject { epsilon: MLX, scattered: MLX, cells: Cells::Copied, ..DECODER };
 
 const ENCODER: Subject = Subject { kind: Kind::Encoder, pooling: Pooling::Mean, ..DECODER };
 
@@ -235,6 +242,33 @@ pub(crate) fn all() -> &'static [Subject] {
             pace: Pace::Slow,
             ..TINY_ONNX
         },
+        Subject { name: "tiny_mlx_llama_split", open: || mlx("tiny-mlx-llama", HOST), ..TINY_MLX },
+        Subject {
+            name: "tiny_mlx_llama_drawing_in_the_graph_split",
+            open: || mlx("tiny-mlx-llama", DEVICE),
+            draws: true,
+            ..TINY_MLX
+        },
+        Subject {
+            name: "tiny_mlx_llama_4bit_split",
+            open: || mlx("tiny-mlx-llama-mixed", HOST),
+            epsilon: MLX_4BIT,
+            scattered: MLX_4BIT,
+            ..TINY_MLX
+        },
+        Subject { name: "tiny_mlx_mistral_split", open: || mlx("tiny-mlx-mistral-windows", HOST), ..TINY_MLX },
+        Subject { name: "tiny_mlx_qwen2_split", open: || mlx("tiny-mlx-qwen2", HOST), ..TINY_MLX },
+        Subject { name: "tiny_mlx_qwen3_split", open: || mlx("tiny-mlx-qwen3", HOST), ..TINY_MLX },
+        Subject { name: "tiny_mlx_gemma3_split", open: || mlx("tiny-mlx-gemma3", HOST), ..TINY_MLX },
+        Subject { name: "tiny_mlx_phi3_split", open: || mlx("tiny-mlx-phi3-longrope", HOST), ..TINY_MLX },
+        Subject {
+            name: "smollm2_mlx_4bit_split",
+            open: || mlx("smollm2-mlx-4bit", HOST),
+            epsilon: MLX_4BIT,
+            scattered: MLX_4BIT,
+            pace: Pace::Slow,
+            ..TINY_MLX
+        },
         Subject { name: "scripted_encoder", open: || scripted(Script::new()), ..ENCODER },
         Subject {
             name: "faked_encoder",
@@ -327,6 +361,13 @@ fn onnx(name: &'static str) -> Opened {
     Opened { model: Box::new(model.clone()), afterwards: Box::new(|| ()) }
 }
 
+/// A model in MLX. It belongs to the thread that asks, and so is opened for each case.
+fn mlx(name: &'static str, options: OptionsOfMlx) -> Opened {
+    let mlx = infer_mlx::Mlx::load(&infer_mlx::LoadOptions::new());
+    let model = mlx.and_then(|mlx| infer_mlx::Model::open(&mlx, path(name))).unwrap_or_else(|error| panic!("{error}"));
+    Opened { model: Box::new(MlxWithOptions { model, options }), afterwards: Box::new(|| ()) }
+}
+
 fn path(name: &str) -> std::path::PathBuf {
     fixtures::model(name).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -346,6 +387,36 @@ struct WithOptions {
 }
 
 impl Model for WithOptions {
+    fn info(&self) -> &Arc<ModelInfo> {
+        Model::info(&self.model)
+    }
+
+    fn tokenizer(&self) -> Arc<dyn Tokenizer> {
+        Model::tokenizer(&self.model)
+    }
+
+    fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
+        Ok(Box::new(self.model.session(&(self.options)(options.clone().into()))?))
+    }
+
+    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
+        Model::encoder(&self.model, options)
+    }
+}
+
+/// What only MLX's sessions have.
+type OptionsOfMlx = fn(infer_mlx::SessionOptions) -> infer_mlx::SessionOptions;
+
+const HOST: OptionsOfMlx = |options| options;
+const DEVICE: OptionsOfMlx = |options| options.with_device_sampling(true);
+
+/// A model whose sessions are made with these options.
+struct MlxWithOptions {
+    model: infer_mlx::Model,
+    options: OptionsOfMlx,
+}
+
+impl Model for MlxWithOptions {
     fn info(&self) -> &Arc<ModelInfo> {
         Model::info(&self.model)
     }

@@ -4,7 +4,7 @@ use crate::setting::{Setting, feed, filled, open, refused, row, unless_unsupport
 use infer::{AdapterSource, Batch, ErrorKind, OpenOptions, Want};
 use kit::trace::apart;
 
-/// A flag that is on works at every length; one that is off is `Unsupported` at one at least.
+/// A flag that is on works at every length, of every sequence; one that is off is `Unsupported` at one at least.
 pub(crate) fn capabilities_tell_the_truth(at: &Setting<'_>) {
     // Long, and fed in pieces, so that a window was left behind.
     let text = at.text(0, 120);
@@ -17,17 +17,21 @@ pub(crate) fn capabilities_tell_the_truth(at: &Setting<'_>) {
     };
     assert_eq!(able.device_sampling, at.subject.draws);
     let seq = fed(&mut *session);
+    // Where two go on from what they share, one of them may have copied no more of it than it needs.
+    let other = session.fork(&seq, text.len()).unwrap();
     let mut unsupported = [0, 0];
-    for len in (0..=text.len()).step_by(8) {
-        let fork = unless_unsupported(session.fork(&seq, len), able.fork, text.len(), len);
-        unsupported[0] += usize::from(fork.is_none());
-        drop(fork);
-        let Some(whole) = unless_unsupported(session.fork(&seq, text.len()), true, text.len(), text.len()) else {
-            return;
-        };
-        let cut = unless_unsupported(session.truncate(&whole, len), able.truncate, text.len(), len);
-        unsupported[1] += usize::from(cut.is_none());
+    for seq in [&other, &seq] {
+        feed(&mut *session, seq, &text[..9], Want::Nothing).unwrap();
+        for len in (0..=seq.len()).step_by(8) {
+            let fork = unless_unsupported(session.fork(seq, len), able.fork, seq.len(), len);
+            unsupported[0] += usize::from(fork.is_none());
+            drop(fork);
+            let whole = session.fork(seq, seq.len()).unwrap();
+            let cut = unless_unsupported(session.truncate(&whole, len), able.truncate, seq.len(), len);
+            unsupported[1] += usize::from(cut.is_none());
+        }
     }
+    drop(other);
     for (name, able, unsupported) in [("fork", able.fork, unsupported[0]), ("truncate", able.truncate, unsupported[1])]
     {
         assert_eq!(able, unsupported == 0, "{name} is {able}, and {unsupported} lengths were Unsupported");
