@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // Whichever runtime it is, its session lives on a thread of the engine's own, as MLX demands.
         let source = ModelSource::new(path);
         let backend = source.backend()?;
-        let engine = Engine::builder(source).with_sequences(1).with_context(1024).build()?;
+        let engine = Engine::builder(source).with_sequences(1).with_context(512).build()?;
         let done = engine.generate(request.clone()).complete()?;
         runs.push(Run { backend, engine, done });
     }
