@@ -3,6 +3,7 @@
 //! mlx-lm runs in a process of its own, which is asked for a block in its turn.
 
 mod decode;
+mod hammer;
 mod load;
 mod setting;
 mod soak;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 type Measure = fn(&mut Run);
 
 /// The parts, by name.
-const PARTS: [(&str, Measure); 3] = [("load", load::measure), ("decode", decode::measure), ("soak", soak::measure)];
+const PARTS: [(&str, Measure); 4] =
+    [("load", load::measure), ("decode", decode::measure), ("soak", soak::measure), ("hammer", hammer::measure)];
 
 fn main() -> ExitCode {
     if let Some(way) = load::way() {

@@ -30,7 +30,7 @@ const ALL: &[&str] = &[
 ];
 
 /// The parts of the bench of MLX that are soaks: they belong to its figures, and are run where soaks are asked for.
-const SOAKS_OF_MLX: [&str; 1] = ["soak"];
+const SOAKS_OF_MLX: [&str; 2] = ["soak", "hammer"];
 
 /// What is set up first.
 const NEEDED: &[Thing] = &[
