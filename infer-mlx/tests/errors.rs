@@ -85,6 +85,7 @@ fn what_cannot_be_is_refused_by_every_operation() {
     let a = s.array(&[1.0f32; 6], &[2, 3]);
     let i = s.array(&[0i32, 1], &[2]);
     let w = a.own();
+    let none = s.zeros(&[2, 0], DType::F32);
     let cases: Vec<(&str, Array<'_>)> = vec![
         ("array", s.array(&[1.0f32], &[2])),
         ("array", s.array::<f32>(&[], &[usize::MAX, 2, 0, 3])),
@@ -192,6 +193,23 @@ fn what_cannot_be_is_refused_by_every_operation() {
         ("quantized_matmul", a.quantized_matmul(&w, &w, &w, true, 32, 4)),
         ("dequantize", a.dequantize(a, a, 32, 4)),
         ("floor_divide", i.floor_divide(0.0)),
+        // Of nothing: kernels that divide by how much there is, or never come to its end.
+        ("sum", none.sum(0, false)),
+        ("all", none.all(1, false)),
+        ("softmax", none.softmax(0)),
+        ("cumsum", none.cumsum(0)),
+        ("sort", none.sort(0)),
+        ("argsort", none.argsort(1)),
+        ("argpartition", none.argpartition(0, 0)),
+        ("rms_norm", none.rms_norm(None, 1e-5)),
+        ("layer_norm", none.layer_norm(None, None, 1e-5)),
+        ("reshape", none.reshape(&[0, -1])),
+        ("quantize", none.quantize(32, 4)[0]),
+        ("attention", {
+            let q = s.ones(&[1, 2, 3, 4], DType::F32);
+            let k = s.ones(&[1, 0, 3, 4], DType::F32);
+            q.attention(k, k, 1.0, Mask::None)
+        }),
         ("view", s.array(&[1u8, 2, 3], &[3]).view(DType::F32)),
     ];
     let taken = cases.iter().enumerate().filter(|(_, (_, array))| array.check().is_ok());

@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(ends(&(..-1), 4), Some((0, 3)));
         assert_eq!(ends(&(4..), 4), Some((4, 4)));
         assert_eq!(ends(&(..), 0), Some((0, 0)));
-        for (range, size) in [(0..5, 4), (-5..2, 4), (3..2, 4), (i32::MIN..0, 4)] {
+        let third = 3;
+        for (range, size) in [(0..5, 4), (-5..2, 4), (third..2, 4), (i32::MIN..0, 4)] {
             assert_eq!(ends(&range, size), None, "{range:?}");
         }
         assert_eq!(ends(&(..=i32::MAX), i32::MAX), None);

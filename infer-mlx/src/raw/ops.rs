@@ -155,8 +155,8 @@ operations! {
     ) = quantized_matmul(x.as_ptr(), w.as_ptr(), scales.as_ptr(), biases.as_ptr(), transpose, group_size, bits);
     fn any_dequantize(w: Node<'_>, scales: Node<'_>, biases: Node<'_>, group_size: i32, bits: i32) =
         dequantize(w.as_ptr(), scales.as_ptr(), biases.as_ptr(), group_size, bits);
-    fn rms_norm(x: Node<'_>, weight: Option<Node<'_>>, eps: f32) = rms_norm(x.as_ptr(), Node::or_null(weight), eps);
-    fn layer_norm(x: Node<'_>, weight: Option<Node<'_>>, bias: Option<Node<'_>>, eps: f32) =
+    fn any_rms_norm(x: Node<'_>, weight: Option<Node<'_>>, eps: f32) = rms_norm(x.as_ptr(), Node::or_null(weight), eps);
+    fn any_layer_norm(x: Node<'_>, weight: Option<Node<'_>>, bias: Option<Node<'_>>, eps: f32) =
         layer_norm(x.as_ptr(), Node::or_null(weight), Node::or_null(bias), eps);
     /// With the first row at this position.
     fn rope(x: Node<'_>, by: Rope, freqs: Option<Node<'_>>, offset: i32) =
@@ -233,6 +233,16 @@ impl Runtime {
     pub(crate) fn argpartition(&self, a: Node<'_>, kth: i32, axis: i32) -> Made {
         self.something(a)?;
         self.any_argpartition(a, kth, axis)
+    }
+
+    pub(crate) fn rms_norm(&self, x: Node<'_>, weight: Option<Node<'_>>, eps: f32) -> Made {
+        self.something(x)?;
+        self.any_rms_norm(x, weight, eps)
+    }
+
+    pub(crate) fn layer_norm(&self, x: Node<'_>, weight: Option<Node<'_>>, bias: Option<Node<'_>>, eps: f32) -> Made {
+        self.something(x)?;
+        self.any_layer_norm(x, weight, bias, eps)
     }
 
     /// Along an axis there must be something: some kernels divide by how much it is, or never come to its end.
