@@ -6,7 +6,7 @@ use infer_core::{
     ErrorKind,
     chat::{Message, RenderOptions, Template},
 };
-use infer_fuzz::{held, input::texts, seeds};
+use infer_fuzz::{input::texts, seeds};
 use libfuzzer_sys::fuzz_target;
 use std::{
     panic,
@@ -14,10 +14,10 @@ use std::{
 };
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// The most that one template may hold at a time: the bound that `infer-core/tests/chat_limits.rs` has too.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 
 // The template, and then each message: what stands before its first `:` is the role, `fields` a message's fields, `tools` the tools.
 fuzz_target!(init: { seeds::write_if_asked(first); engine_may_panic() }, |input: &[u8]| {
@@ -31,7 +31,7 @@ fuzz_target!(init: { seeds::write_if_asked(first); engine_may_panic() }, |input:
             (role, content) => messages.push(Message::new(role, content)),
         }
     }
-    let (peak, rendered) = held::peak(|| Template::new(&source)?.render(&messages, &options));
+    let (peak, rendered) = test_kit::peak(|| Template::new(&source)?.render(&messages, &options));
     assert!(peak < MOST, "{peak} bytes at a time");
     if let Err(error) = rendered {
         let of_input = error.kind() == ErrorKind::InvalidInput;

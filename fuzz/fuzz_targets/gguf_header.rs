@@ -5,22 +5,22 @@
 mod kit;
 
 use infer_core::ErrorKind;
-use infer_fuzz::{held, input::Padded, seeds};
+use infer_fuzz::{input::Padded, seeds};
 use infer_llama::gguf::{self, Header, Purpose, Value};
 use kit::{gguf::Gguf, tiny};
 use libfuzzer_sys::fuzz_target;
 use std::hint::black_box;
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// For files of a megabyte: the strings, once in the file's order and once in the header's, and an index of their names.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 /// What errors call the file.
 const NAME: &str = "a-fuzzed-file";
 
 fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
-    let (peak, ()) = held::peak(|| match gguf::read(Padded::new(input), NAME) {
+    let (peak, ()) = test_kit::peak(|| match gguf::read(Padded::new(input), NAME) {
         Ok(header) => ask(&header, Padded::new(input).len()),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidModel, "{error}");

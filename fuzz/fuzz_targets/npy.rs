@@ -4,18 +4,18 @@
 #[path = "../../infer-cli/src/run/npy.rs"]
 mod npy;
 
-use infer_fuzz::{held, seeds};
+use infer_fuzz::seeds;
 use libfuzzer_sys::fuzz_target;
 use npy::{Array, Kind};
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// Of a file of a megabyte: its numbers in one order and in the other, what is written of it, and as text.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 
 fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
-    let (peak, ()) = held::peak(|| match Array::read(&mut &input[..]) {
+    let (peak, ()) = test_kit::peak(|| match Array::read(&mut &input[..]) {
         Ok(array) => again(&array),
         Err(what) => assert!(!what.is_empty() && !what.contains('\u{1b}'), "{what:?}"),
     });

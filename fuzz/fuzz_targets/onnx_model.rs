@@ -6,22 +6,22 @@
 mod model;
 
 use infer_core::ErrorKind;
-use infer_fuzz::{held, input::Bytes, seeds};
+use infer_fuzz::{input::Bytes, seeds};
 use infer_onnx::header::{self, Header};
 use libfuzzer_sys::fuzz_target;
 use model::{GraphOf, Message, element, external, node, subgraph, tensor_value};
 use std::{hint::black_box, io::Cursor};
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// For files of a megabyte: the texts, and the names of files once more in an index.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 /// What errors call the file.
 const NAME: &str = "a-fuzzed-file";
 
 fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
-    let (peak, ()) = held::peak(|| match header::read(Cursor::new(input), NAME) {
+    let (peak, ()) = test_kit::peak(|| match header::read(Cursor::new(input), NAME) {
         Ok(header) => ask(&header),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidModel, "{error}");

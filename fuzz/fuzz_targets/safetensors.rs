@@ -6,23 +6,23 @@
 mod kit;
 
 use infer_core::ErrorKind;
-use infer_fuzz::{held, input::Padded, seeds};
+use infer_fuzz::{input::Padded, seeds};
 use infer_mlx::safetensors::{self, Header};
 use kit::{Tensor, file, with_header};
 use libfuzzer_sys::fuzz_target;
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// For files of a megabyte: the header, and each of its names as a text and in an index.
-const MOST: isize = 64 << 20;
+const MOST: usize = 64 << 20;
 /// What errors call the file.
 const NAME: &str = "a-fuzzed-file";
 
 fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
     let file = Padded::new(input);
     let len = file.len();
-    let (peak, ()) = held::peak(|| match safetensors::read(file, NAME) {
+    let (peak, ()) = test_kit::peak(|| match safetensors::read(file, NAME) {
         Ok(header) => holds(&header, len),
         Err(error) => {
             assert!(matches!(error.kind(), ErrorKind::InvalidModel | ErrorKind::Unsupported), "{error}");

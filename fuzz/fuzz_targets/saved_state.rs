@@ -6,15 +6,15 @@ use infer_core::{
     ErrorKind, Result, Token,
     state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
 };
-use infer_fuzz::{held, input::Bytes, seeds};
+use infer_fuzz::{input::Bytes, seeds};
 use libfuzzer_sys::fuzz_target;
 use twox_hash::XxHash3_64;
 
 #[global_allocator]
-static ALLOCATOR: held::Counting = held::Counting;
+static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 
 /// What reading may hold at a time: a chunk of the payload, and the header twice.
-const MOST: isize = 2 << 20;
+const MOST: usize = 2 << 20;
 /// Tokens that the reader takes.
 const CONTEXT: usize = 4096;
 /// Of a frame: magic, version, and lengths, without the checksum behind them.
@@ -32,8 +32,8 @@ fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
 /// What is taken comes back when it is written again, though its chunks may end elsewhere.
 fn taken_or_refused(state: &[u8]) {
     let mut rest = state;
-    let (peak, outcome) = held::peak(|| read(&mut rest));
-    assert!(peak < MOST + 4 * state.len() as isize, "{peak} bytes at a time for {}", state.len());
+    let (peak, outcome) = test_kit::peak(|| read(&mut rest));
+    assert!(peak < MOST + 4 * state.len(), "{peak} bytes at a time for {}", state.len());
     match outcome {
         Ok((header, payload)) => {
             let again = read(&mut &write(&header, &payload, 1000)[..]).expect("it was written just now");
