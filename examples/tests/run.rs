@@ -87,8 +87,14 @@ fn a_question_finds_its_sentence_on_onnx_runtime_too() {
     finds_its_sentence_on("onnx", "minilm-onnx");
 }
 
+#[test]
+#[cfg(feature = "mlx")]
+fn a_question_finds_its_sentence_on_mlx_too() {
+    finds_its_sentence_on("mlx", "minilm-mlx");
+}
+
 /// The same weights in another format, on another runtime.
-#[cfg(feature = "onnx")]
+#[cfg(any(feature = "onnx", feature = "mlx"))]
 fn finds_its_sentence_on(backend: &str, name: &str) {
     let [llama, other] = ["minilm", name].map(|name| build_support::fixtures::model(name).unwrap());
     let question = "Which fruit is in season?";

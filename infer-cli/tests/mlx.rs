@@ -88,6 +88,25 @@ fn a_batch_of_requests_is_answered() {
 }
 
 #[test]
+fn texts_become_vectors() {
+    let minilm = model("minilm-mlx");
+    let texts = ["The ferry leaves at nine.", "A boat goes at nine.", "Pears are sweet."];
+    let arguments = [&["embed", "--model", text(&minilm), "--json"][..], &texts].concat();
+    let report = json(&arguments, "");
+    assert_eq!((&report["dimensions"], &report["normalized"]), (&384.into(), &true.into()));
+    let vector = |index: usize| -> Vec<f64> {
+        report["embeddings"][index][0].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    };
+    let cosine = |a: usize, b: usize| vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum::<f64>();
+    assert!(cosine(0, 1) > 0.5 && cosine(0, 2) < 0.3, "{} {}", cosine(0, 1), cosine(0, 2));
+    let max = json(&[&arguments[..], &["--pooling", "max"]].concat(), "");
+    assert_ne!(max["embeddings"][0], report["embeddings"][0]);
+    // It has no head that scores.
+    let (code, _, stderr) = run(&["rerank", "--model", text(&minilm), "--query", "ferry", "a boat"], "");
+    assert_eq!(code, 1, "{stderr}");
+}
+
+#[test]
 fn text_is_tokens_and_folders_are_inspected_without_a_runtime() {
     let minilm = model("minilm-mlx");
     assert_eq!(

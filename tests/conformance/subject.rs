@@ -291,6 +291,7 @@ pub(crate) fn all() -> &'static [Subject] {
         },
         Subject { name: "tiny_onnx_encoder", open: || onnx("tiny-onnx-encoder"), epsilon: PADDED, ..ENCODER },
         Subject { name: "minilm_onnx", open: || onnx("minilm-onnx"), epsilon: PADDED, pace: Pace::Slow, ..ENCODER },
+        Subject { name: "minilm_mlx", open: || mlx("minilm-mlx", HOST), epsilon: PADDED, pace: Pace::Slow, ..ENCODER },
         Subject {
             name: "tiny_onnx_classifier",
             open: || onnx("tiny-onnx-classifier"),
