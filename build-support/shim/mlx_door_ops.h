@@ -138,7 +138,7 @@ void ending(uint32_t op, const array & a, const array & b, bool safe) {
     }
 }
 
-// MLX divides by the number of elements, or by a length, in what this is for.
+// MLX divides by the number of elements, or by a length, in what this is for; or counts to it without end.
 mlx_array lent_filled(const Home & home, const infer_mlx_array * handle, const char * name) {
     array & a = at_home(home, handle, name);
     if (a.size() == 0) {
@@ -249,7 +249,7 @@ static int32_t door_view(infer_mlx_array ** out, const infer_mlx_array * a, int3
 static int32_t door_reduce(infer_mlx_array ** out, uint32_t op, const infer_mlx_array * a, int32_t axis, bool keepdims,
                            const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
-        return chosen(REDUCE, op)(made, lent(home, a, "a"), axis, keepdims, s);
+        return chosen(REDUCE, op)(made, lent_filled(home, a, "a"), axis, keepdims, s);
     });
 }
 
