@@ -1,6 +1,7 @@
 //! What sequences take of memory, and give back. In a process of its own: MLX counts for all threads together.
 
 mod kit;
+#[allow(dead_code, reason = "each test uses a part of it")]
 #[path = "session/tiny.rs"]
 mod tiny;
 

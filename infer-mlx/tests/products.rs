@@ -139,7 +139,7 @@ fn attention_is_its_formula() {
             let causal = |i: usize, j: usize| j <= source - length + i;
             assert_close(&values(q.attention(k, v, 1.5, Mask::Causal)), &expected(&causal), &what);
             // The first and the last key, and every third.
-            let some = |i: usize, j: usize| j == 0 || j + 1 == source || (i + j) % 3 == 0;
+            let some = |i: usize, j: usize| j == 0 || j + 1 == source || (i + j).is_multiple_of(3);
             let mask: Vec<bool> = (0..length).flat_map(|i| (0..source).map(move |j| some(i, j))).collect();
             let mask = scope.array(&mask, &[length, source]);
             assert_close(&values(q.attention(k, v, 1.5, Mask::Array(mask))), &expected(&some), &what);

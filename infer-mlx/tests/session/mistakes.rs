@@ -39,7 +39,7 @@ fn a_model_without_weights_has_no_session() {
 #[test]
 fn a_wrong_batch_is_refused_and_the_next_one_is_computed() {
     let (model, other) = (llama(), model("tiny-mlx-qwen2"));
-    let (mut session, mut foreign) = (session(&model), crate::tiny::session(&other));
+    let (mut session, mut foreign) = (session(&model), session(&other));
     let (seq, theirs) = (open(&mut session), open(&mut foreign));
     let evals = model.mlx().evals();
     for (seq, tokens, want, kind) in [

@@ -53,7 +53,7 @@ fn what_does_not_fit_is_refused_and_nothing_is_left() {
     feed(&mut session, &seq, &tokens(40, 1), Want::Nothing).unwrap();
     let state = saved(&mut session, &seq);
     let (live, usage) = (model.mlx().live(), session.usage());
-    let mut refused = |session: &mut Session, state: &[u8], says: &str| {
+    let refused = |session: &mut Session, state: &[u8], says: &str| {
         let error = session.restore(&mut &state[..]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
         assert!(error.to_string().contains(says), "{error}");
