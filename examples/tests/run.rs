@@ -158,6 +158,21 @@ fn any_graph_says_what_it_takes_and_gives() {
 }
 
 #[test]
+#[cfg(feature = "mlx")]
+fn arrays_go_with_their_scopes() {
+    let (stdout, _) = outcome(&mut Command::new(env!("CARGO_BIN_EXE_mlx_arrays")));
+    let [one, hundred] = ["\n1 steps: ", "\n100 steps: "].map(|steps| {
+        let line = stdout.split_once(steps).unwrap_or_else(|| panic!("{stdout}")).1.lines().next().unwrap();
+        line.rsplit_once("; ").unwrap().1.to_owned()
+    });
+    assert_eq!(one.split(' ').skip(1).collect::<Vec<_>>(), ["arrays", "are", "there"], "{stdout}");
+    let count = |line: &str| line.split(' ').next().unwrap().parse::<usize>().unwrap();
+    assert!(count(&hundred) < count(&one) + 110, "each step leaves the one array that it keeps: {stdout}");
+    assert!(stdout.contains("length 1.000") && stdout.contains("refused: "), "{stdout}");
+    assert!(stdout.ends_with("at the end: 0 arrays\n"), "{stdout}");
+}
+
+#[test]
 fn a_function_is_called_and_its_result_told() {
     let (stdout, _) = run(env!("CARGO_BIN_EXE_tools"), &["How far is it from Bergen to Oslo by sea?"]);
     let (call, answer) = stdout.split_once('\n').unwrap();

@@ -1,6 +1,6 @@
 //! What can be chosen when the library is loaded.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 /// Where the shared library is looked for.
 #[derive(Clone, Debug, Default)]
@@ -34,20 +34,6 @@ impl LoadOptions {
     #[must_use]
     pub fn with_cache(self, folder: impl Into<PathBuf>) -> Self {
         Self { sys: self.sys.with_cache(folder), names_one: true }
-    }
-
-    /// Whether a library is first tried in a child process, where one that aborts, crashes, hangs or ends the process does no harm:
-    /// it is then refused with what happened. `true`: one that cannot be tried is refused. `false`: none is tried. By default one is
-    /// that the program lies beside which does it: `infer setup mlx` puts both into the cache.
-    #[must_use]
-    pub fn with_probe(self, probe: bool) -> Self {
-        Self { sys: self.sys.with_probe(probe), ..self }
-    }
-
-    /// How long such a trial may take; a minute, unless it is set.
-    #[must_use]
-    pub fn with_probe_time(self, time: Duration) -> Self {
-        Self { sys: self.sys.with_probe_time(time), ..self }
     }
 
     pub(crate) fn as_sys(&self) -> &infer_sys::LoadOptions {
