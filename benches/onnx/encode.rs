@@ -12,7 +12,7 @@ use infer_benches::{
 use infer_onnx::{Encoder, Model};
 use kit::{prompts, script::Script};
 use serde_json::json;
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 const OURS: usize = 0;
 const THEIRS: usize = 1;
@@ -68,24 +68,40 @@ fn sentences(count: usize) -> Vec<String> {
 struct Ours {
     model: Model,
     encoder: Encoder,
+    threads: usize,
 }
 
 impl Ours {
     fn new(model: Model, threads: usize) -> Self {
         let options = EncoderOptions::new().with_batch(BATCH).with_threads(threads);
         let encoder = model.encoder(&options).unwrap_or_else(|error| panic!("{error}"));
-        Self { model, encoder }
+        Self { model, encoder, threads }
     }
 
     fn encode(&mut self, texts: &[String]) {
-        let tokens = texts.iter().map(|text| {
-            let mut tokens = Vec::new();
-            self.model.tokenizer().encode(text, Special::ADD, &mut tokens).expect("a text encodes");
-            tokens
-        });
-        let tokens: Vec<Vec<Token>> = tokens.collect();
+        let tokens = self.tokens(texts);
         let tokens: Vec<&[Token]> = tokens.iter().map(Vec::as_slice).collect();
         self.encoder.encode(&tokens).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// On as many threads as the encoder has: `encode_batch`, which the other side calls, divides the texts among threads too.
+    fn tokens(&self, texts: &[String]) -> Vec<Vec<Token>> {
+        let tokenizer = self.model.tokenizer();
+        let tokens_of = &|text: &String| {
+            let mut tokens = Vec::new();
+            tokenizer.encode(text, Special::ADD, &mut tokens).expect("a text encodes");
+            tokens
+        };
+        let mut parts = texts.chunks(texts.len().div_ceil(self.threads).max(1));
+        let own = parts.next().unwrap_or_default();
+        thread::scope(|scope| {
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || part.iter().map(tokens_of).collect())).collect();
+            let mut tokens: Vec<Vec<Token>> = own.iter().map(tokens_of).collect();
+            for other in others {
+                tokens.append(&mut other.join().expect("texts encode"));
+            }
+            tokens
+        })
     }
 
     /// The largest difference between our numbers and theirs.

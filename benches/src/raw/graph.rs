@@ -22,8 +22,9 @@ pub struct CGraph {
     names: [CString; 2],
     source: *mut OrtValue,
     target: *mut OrtValue,
+    shape: Vec<i64>,
     /// What the two tensors lie in.
-    _input: Vec<f32>,
+    input: Vec<f32>,
     output: Vec<f32>,
 }
 
@@ -65,17 +66,32 @@ impl CGraph {
         check(api, unsafe { (api.BindInput)(binding, names[0].as_ptr(), source) });
         // SAFETY: the same.
         check(api, unsafe { (api.BindOutput)(binding, names[1].as_ptr(), target) });
-        let _input = input;
-        Self { api, env, options, session, run_options, memory, binding, names, source, target, _input, output }
+        let shape = shape.to_vec();
+        Self { api, env, options, session, run_options, memory, binding, names, source, target, shape, input, output }
     }
 
-    /// Runs it, looks at the output where the runtime has put it, and lets go of it.
+    /// Runs it with the input that was made once, looks at the output where the runtime has put it, and lets go of it.
     ///
     /// # Panics
     /// When the run fails.
     pub fn run(&mut self, look: impl FnOnce(&[f32])) {
+        self.run_with(self.source, look);
+    }
+
+    /// The same with an input that is made for this run, over the numbers where they are: for who is given other ones each time.
+    ///
+    /// # Panics
+    /// When the run fails.
+    pub fn run_anew(&mut self, look: impl FnOnce(&[f32])) {
+        let source = tensor(self.api, self.memory, &self.shape, &mut self.input);
+        self.run_with(source, look);
+        // SAFETY: it was made above, and the run is over.
+        unsafe { (self.api.ReleaseValue)(source) };
+    }
+
+    fn run_with(&mut self, source: *mut OrtValue, look: impl FnOnce(&[f32])) {
         let mut output = ptr::null_mut();
-        let (names, source) = ([self.names[0].as_ptr(), self.names[1].as_ptr()], self.source.cast_const());
+        let (names, source) = ([self.names[0].as_ptr(), self.names[1].as_ptr()], source.cast_const());
         // SAFETY: session, options, names and tensors live; there is one of each; `output` is NULL, for the runtime to make one.
         let status = unsafe {
             (self.api.Run)(
