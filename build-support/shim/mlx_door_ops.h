@@ -154,6 +154,18 @@ void quantised(int32_t group_size, int32_t bits) {
     }
 }
 
+// Every row of the matrix has its scales and biases: MLX reads them by the rows of the matrix, and looks at the batches alone.
+void fitting(const Home & home, const infer_mlx_array * w, const infer_mlx_array * scales, const infer_mlx_array * biases) {
+    const Shape & of_w = at_home(home, w, "w").shape();
+    const Shape & of_scales = at_home(home, scales, "scales").shape();
+    if (of_w.size() < 2 || of_w.size() != of_scales.size() || !std::equal(of_w.begin(), of_w.end() - 1, of_scales.begin())) {
+        refuse("scales for other rows than the matrix has");
+    }
+    if (at_home(home, biases, "biases").shape() != of_scales) {
+        refuse("biases of another shape than the scales'");
+    }
+}
+
 // The arrays of a list, for as long as MLX looks at them.
 std::vector<array> listed(const Home & home, const infer_mlx_array * const * arrays, size_t count) {
     needed_list(arrays, count, "arrays");
@@ -300,6 +312,7 @@ static int32_t door_quantized_matmul(infer_mlx_array ** out, const infer_mlx_arr
                                      int32_t bits, const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         quantised(group_size, bits);
+        fitting(home, w, scales, biases);
         return mlx_quantized_matmul(made, lent_filled(home, x, "x"), lent_filled(home, w, "w"), lent_filled(home, scales, "scales"), lent_filled(home, biases, "biases"),
                                     transpose, mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine", s);
     });
@@ -309,6 +322,7 @@ static int32_t door_dequantize(infer_mlx_array ** out, const infer_mlx_array * w
                                const infer_mlx_array * biases, int32_t group_size, int32_t bits, const infer_mlx_stream * stream) {
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         quantised(group_size, bits);
+        fitting(home, w, scales, biases);
         return mlx_dequantize(made, lent_filled(home, w, "w"), lent_filled(home, scales, "scales"), lent_filled(home, biases, "biases"),
                               mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine", mlx_array { nullptr },
                               mlx_optional_dtype {}, s);
@@ -368,6 +382,10 @@ static int32_t door_attention(infer_mlx_array ** out, const infer_mlx_array * q,
         const array & queries = at_home(home, q, "q"), & keys = at_home(home, k, "k"), & values = at_home(home, v, "v");
         if (attends(queries, keys, values, causal, seen, place)) {
             return into(made, attention(queries, keys, values, scale, causal, seen, place));
+        }
+        if (queries.ndim() == 4 && keys.ndim() == 4) {
+            // MLX has all scores at once, and in 32 bits.
+            bytes_of({ queries.shape(0), queries.shape(1), queries.shape(2), keys.shape(2) }, sizeof(float));
         }
         return mlx_fast_scaled_dot_product_attention(made, lent_filled(home, q, "q"), lent_filled(home, k, "k"), lent_filled(home, v, "v"), scale, mode,
                                                      lent_if(home, mask_array, "mask_array"), mlx_array { nullptr }, false, s);

@@ -192,6 +192,21 @@ fn what_cannot_be_is_refused_by_every_operation() {
         ("quantize", s.ones(&[2, 64], DType::F32).quantize(0, 4)[0]),
         ("quantized_matmul", a.quantized_matmul(&w, &w, &w, true, 32, 4)),
         ("dequantize", a.dequantize(a, a, 32, 4)),
+        // Of other rows than the matrix: MLX would read behind the scales.
+        ("quantized_matmul", {
+            let (words, scales) = (s.zeros(&[512, 4], DType::U32).own(), s.ones(&[1, 1], DType::F32).own());
+            s.ones(&[1, 32], DType::F32).quantized_matmul(&words, &scales, &scales, true, 32, 4)
+        }),
+        ("quantized_matmul", {
+            let words = s.zeros(&[512, 4], DType::U32).own();
+            let (scales, biases) = (s.ones(&[512, 1], DType::F32).own(), s.ones(&[1, 1], DType::F32).own());
+            s.ones(&[1, 32], DType::F32).quantized_matmul(&words, &scales, &biases, true, 32, 4)
+        }),
+        // All scores at once are terabytes, of arrays that take next to nothing.
+        ("attention", {
+            let x = s.ones(&[1, 1, 1, 2], DType::F16).broadcast_to(&[1, 1, 1 << 21, 2]);
+            x.attention(x, x, 1.0, Mask::None)
+        }),
         ("floor_divide", i.floor_divide(0.0)),
         // Of nothing: kernels that divide by how much there is, or never come to its end.
         ("sum", none.sum(0, false)),
