@@ -14,12 +14,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #if defined(__x86_64__)
 #    include <immintrin.h>
 #    define INFER_MLX_MATH 1
+// The variable that says what is used at most: "avx2"; or "none", which leaves all to MLX. Sums then come out as on a processor that has no more.
+#    define INFER_MLX_INSTRUCTIONS "INFER_MLX_INSTRUCTIONS"
 #endif
 
 namespace {
@@ -96,9 +101,14 @@ __attribute__((target("avx2,fma"))) inline float sum_of(__m256 v) {
 const Math * math() {
     static const Math avx512 = { dots_avx512, sums_avx512, weights_avx512 };
     static const Math avx2   = { dots_avx2, sums_avx2, weights_avx2 };
-    static const Math * const found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? &avx512
-                                      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? &avx2
-                                                                                                              : nullptr;
+    static const Math * const found = [] {
+        const char * const most  = std::getenv(INFER_MLX_INSTRUCTIONS);
+        const auto         names = [most](const char * set) { return most != nullptr && std::strcmp(most, set) == 0; };
+        const bool none = names("none"), less = none || names("avx2");
+        return !less && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") ? &avx512
+               : !none && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")       ? &avx2
+                                                                                                : nullptr;
+    }();
     return found;
 }
 
@@ -250,10 +260,11 @@ private:
                 float *       row  = scores.data() + i * seen;
                 const int64_t last = causal ? seen - rows + i + 1 : seen;
                 std::fill(row + last, row + seen, 0.0f);
+                // As MLX has it: what is not seen has the least score there is, whatever the scale, so that who sees nothing has the mean of all.
                 for (int64_t j = 0; mask != nullptr && j < last; ++j) {
-                    row[j] = mask[(from + i) * source + j] ? row[j] : -INFINITY;
+                    row[j] = mask[(from + i) * source + j] ? row[j] * scale : std::numeric_limits<float>::lowest();
                 }
-                math()->weights(row, last, scale);
+                math()->weights(row, last, mask != nullptr ? 1.0f : scale);
             }
             math()->sums({ scores.data(), seen }, v, out + from * width, width, rows, width, seen);
         }

@@ -168,3 +168,33 @@ fn attention_of_large_scores() {
     let nothing = k * f32::NAN;
     assert!(values(q.attention(nothing, v, 1.0, Mask::None))[0].is_nan());
 }
+
+/// Whatever the scale: who sees no key has the mean of all values, as MLX has it for masks of four dimensions.
+#[test]
+fn attention_to_nothing_is_the_mean() {
+    let mlx = mlx();
+    let scope = mlx.scope();
+    let part = |shape: &[usize], seed| matrix(&scope, shape, seed).0;
+    let (q, k, v) = (part(&[1, 2, 3, 5], 1), part(&[1, 2, 19, 5], 2), part(&[1, 2, 19, 4], 3));
+    let mask: Vec<bool> = (0..3 * 19).map(|place| place / 19 != 1 && place != 4).collect();
+    for scale in [0.5, 0.0, -0.5] {
+        let ours = values(q.attention(k, v, scale, Mask::Array(scope.array(&mask, &[3, 19]))));
+        let theirs = values(q.attention(k, v, scale, Mask::Array(scope.array(&mask, &[1, 1, 3, 19]))));
+        assert_close(&ours, &theirs.into_iter().map(f64::from).collect::<Vec<_>>(), &format!("scale {scale}"));
+        assert_close(&ours[4..8], &values(v.mean(2, false))[..4].iter().map(|&x| x.into()).collect::<Vec<_>>(), "mean");
+    }
+}
+
+/// What a processor with less than this one takes: all of this again in a process that is told to use no more.
+#[test]
+fn on_processors_with_less() {
+    const VARIABLE: &str = "INFER_MLX_INSTRUCTIONS";
+    if std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    for most in ["avx2", "none"] {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = command.env(VARIABLE, most).output().unwrap();
+        assert!(output.status.success(), "{most}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
