@@ -102,6 +102,12 @@ impl Rotation {
             None => config.optional_size("original_max_position_embeddings", most)?.unwrap_or(4096),
         } as f64;
         let factor = config.optional_size("max_position_embeddings", most)?.unwrap_or(131_072) as f64 / trained;
+        // Its logarithm is divided by.
+        if trained < 2.0 {
+            return Err(
+                config.invalid("original_max_position_embeddings is 1, and longrope needs at least 2 positions")
+            );
+        }
         let factors = scaling.positives("long_factor", dims / 2)?;
         let each = powers(dims, base).zip(factors).map(|(wavelength, factor)| factor as f32 * wavelength);
         let input_scale = (factor > 1.0).then(|| (1.0 + factor.ln() / trained.ln()).sqrt() as f32);

@@ -261,14 +261,7 @@ pub(crate) fn all() -> &'static [Subject] {
         Subject { name: "tiny_mlx_qwen3_split", open: || mlx("tiny-mlx-qwen3", HOST), ..TINY_MLX },
         Subject { name: "tiny_mlx_gemma3_split", open: || mlx("tiny-mlx-gemma3", HOST), ..TINY_MLX },
         Subject { name: "tiny_mlx_phi3_split", open: || mlx("tiny-mlx-phi3-longrope", HOST), ..TINY_MLX },
-        Subject {
-            name: "smollm2_mlx_4bit_split",
-            open: || mlx("smollm2-mlx-4bit", HOST),
-            epsilon: MLX_4BIT,
-            scattered: MLX_4BIT,
-            pace: Pace::Slow,
-            ..TINY_MLX
-        },
+        Subject { name: "smollm2_mlx_split", open: || mlx("smollm2-mlx", HOST), pace: Pace::Slow, ..TINY_MLX },
         Subject { name: "scripted_encoder", open: || scripted(Script::new()), ..ENCODER },
         Subject {
             name: "faked_encoder",

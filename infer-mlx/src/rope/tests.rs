@@ -48,6 +48,10 @@ fn longrope_has_a_factor_for_each_plane_and_longer_inputs() {
     // √(1 + ln 32 / ln 4096)
     assert!((rotation.input_scale.unwrap() - 1.190_238).abs() < 1e-6);
     near(&each(rotation), &[1.5, 400.0]);
+    let mut one = fields.clone();
+    one["original_max_position_embeddings"] = 1.into();
+    let error = Rotation::read(&config(one), 4, Some(10_000.0)).err().expect("its logarithm is 0").to_string();
+    assert!(error.contains("original_max_position_embeddings is 1"), "{error}");
     let mut short = fields;
     short["max_position_embeddings"] = 4096.into();
     assert_eq!(Rotation::read(&config(short), 4, Some(10_000.0)).unwrap().input_scale, None);
