@@ -12,11 +12,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use infer::{Error, ErrorKind};
 use std::time::{Duration, Instant};
 
-/// Put a runtime's library into the cache, fetched by pip with hashes.
+/// Put a runtime's library into the cache; what is fetched, by pip and cargo, is checked by its hash.
 ///
 /// What is there already is left alone. Needs Python with pip. llama.cpp is fetched as source and built, which needs a C and a
 /// C++ compiler; cmake and ninja are fetched where they are missing. ONNX Runtime is taken as its authors have built it. MLX is too, and what
-/// it is reached by (mlx-c, and this project's door) is built against it, which needs a compiler of C++20. Prints the library's path.
+/// it is reached by (mlx-c, and this project's door) is built against it, which needs cargo and a compiler of C++20. Prints the library's path.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Setup {
     /// Which runtime.
@@ -46,6 +46,13 @@ impl Setup {
         {
             return Err(Failure::Usage(format!(
                 "there is no {variant} of ONNX Runtime to set up, only cpu: name a library of your own in INFER_ONNXRUNTIME_LIBRARY"
+            )));
+        }
+        if let (Runtime::Mlx, Some(variant)) = (self.runtime, self.variant)
+            && variant != Variant::Cpu
+        {
+            return Err(Failure::Usage(format!(
+                "there is no {variant} of MLX to set up, only cpu: name a library of your own in INFER_MLX_LIBRARY"
             )));
         }
         let env = Env::from_process();

@@ -78,7 +78,10 @@ fn recognise_folder(path: &Path) -> Result<Backend> {
         Lying { has_safetensors: true, .. } => {
             Err(unknown(path, "a folder of safetensors without the `config.json` that says what they are of"))
         }
-        _ => Err(unknown(path, "a folder without one")),
+        Lying { has_config: true, .. } => {
+            Err(unknown(path, "a folder with a `config.json`, and no weights (`.safetensors`) beside it"))
+        }
+        _ => Err(unknown(path, "a folder with no model in it")),
     }
 }
 
@@ -218,9 +221,10 @@ mod tests {
                 Ok(Backend::Mlx),
             ),
             (&["config.json", "model.safetensors", "model-q4.gguf"], Ok(Backend::Mlx)),
-            (&["config.json", "sub/model.safetensors"], Err("a folder without one")),
+            (&["config.json", "sub/model.safetensors"], Err("no weights")),
             (&["model.safetensors"], Err("without the `config.json`")),
-            (&["config.json"], Err("a folder without one")),
+            (&["config.json"], Err("no weights")),
+            (&["README.md"], Err("a folder with no model in it")),
             (&["README.md", "model-q4.gguf"], Err("model-q4.gguf")),
         ] {
             let folder = std::env::temp_dir().join(format!("infer-format-folder-{}", std::process::id()));
