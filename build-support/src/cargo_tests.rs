@@ -123,16 +123,13 @@ fn what_cannot_be_is_an_error_and_not_a_warning() {
 #[cfg(unix)]
 #[test]
 fn where_no_cache_can_be_made_it_is_in_cargos_own_folder() {
-    use std::os::unix::fs::PermissionsExt;
-
     let out = std::env::temp_dir().join(format!("infer-out-{}", std::process::id()));
     std::fs::create_dir_all(out.join("tree/include")).unwrap();
     std::fs::write(out.join("tree/include/llama.h"), "").unwrap();
     // Below a file nothing can be made, whoever asks.
     let (file, tool) = (out.join("file"), out.join("ninja"));
     std::fs::write(&file, "").unwrap();
-    std::fs::write(&tool, "#!/bin/sh\n").unwrap();
-    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    test_kit::program(&tool, "#!/bin/sh\n");
     let target = Target::new(LINUX, LINUX);
     let cache = |pairs: &[(&str, &Path)]| {
         let script = script(Env::of([("OUT_DIR", out.as_path())].iter().chain(pairs).copied()));

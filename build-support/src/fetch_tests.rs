@@ -113,7 +113,6 @@ fn without_a_python_the_error_says_so() {
 #[cfg(unix)]
 mod by_pip {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn source_distribution(folder: &Path) -> Vec<u8> {
         let metadata = "Metadata-Version: 2.1\nName: infer-test-thing\nVersion: 1.0\n";
@@ -187,8 +186,7 @@ mod by_pip {
     fn python(folder: &Path) -> Env {
         let script = folder.join("python");
         let text = format!("#!/bin/sh\nexec env PIP_NO_INDEX=1 PIP_FIND_LINKS='{}' python3 \"$@\"\n", folder.display());
-        fs::write(&script, text).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        test_kit::program(&script, &text);
         Env::of([(env::PYTHON, script)])
     }
 

@@ -129,10 +129,8 @@ mod tests {
     /// A program that says it is a Python of that version.
     #[cfg(unix)]
     fn pretender(folder: &std::path::Path, version: &str) -> Env {
-        use std::os::unix::fs::PermissionsExt;
         let program = folder.join(format!("says-{version}"));
-        fs::write(&program, format!("#!/bin/sh\necho {version}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        test_kit::program(&program, &format!("#!/bin/sh\necho {version}\n"));
         Env::of([(env::PYTHON, &program)])
     }
 

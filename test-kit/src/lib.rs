@@ -3,6 +3,7 @@
 //! - [`child`]: a case in a process of its own, where an abort, a signal or a hang is an answer and not the end of the tests;
 //! - [`Folder`]: a folder that is gone with its test;
 //! - [`Listener`]: what is logged, in the hands of a test;
+//! - [`program()`]: a script that a test runs;
 //! - [`Random`]: the same numbers for the same seed, for ever;
 //! - [`heap`], [`heap_so_far`] and [`peak`]: what a piece of code asks the allocator for, in a program that has installed [`Counting`].
 #![deny(unsafe_code)]
@@ -10,11 +11,13 @@
 pub mod child;
 mod folder;
 mod listener;
+mod program;
 mod random;
 #[allow(unsafe_code, reason = "a global allocator that counts")]
 mod raw;
 
 pub use folder::Folder;
 pub use listener::{Listener, text};
+pub use program::program;
 pub use random::Random;
 pub use raw::counting::{Counting, Heap, heap, heap_so_far, peak};

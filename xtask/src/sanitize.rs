@@ -79,17 +79,11 @@ const ADDRESS: &[Set] = &[
         package: "infer-tests",
         features: "",
         tests: &["bad_input"],
-        // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it. And what is loaded is built
-        // without the sanitizer.
-        arguments: &["--skip", "threads_that_cannot_be_started", "--skip", "onnx::", "--skip", "mlx::"],
+        // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it.
+        arguments: &["--skip", "threads_that_cannot_be_started"],
     },
-    Set {
-        package: "infer-tests",
-        features: "",
-        tests: &["conformance"],
-        // Likewise.
-        arguments: &["tiny_", "--skip", "loaded", "--skip", "onnx", "--skip", "mlx"],
-    },
+    // The loaded library is built without it.
+    Set { package: "infer-tests", features: "", tests: &["conformance"], arguments: &["tiny_", "--skip", "loaded"] },
 ];
 
 const THREAD: &[Set] = &[Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] }];

@@ -37,8 +37,7 @@ fn counting(folder: &Path) -> PathBuf {
     });
     let (path, count) = (folder.join(PROBE_PROGRAM), folder.join("runs"));
     let script = format!("#!/bin/sh\necho run >> '{}'\nexec '{}' \"$@\"\n", count.display(), real.display());
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    test_kit::program(&path, &script);
     count
 }
 
@@ -192,8 +191,7 @@ fn with_raised_privileges_the_child_sees_nothing_of_the_environment() {
     };
     let good = Door::default().build(&folder.path().join("good.so"));
     let (program, seen) = (folder.path().join(PROBE_PROGRAM), folder.path().join("seen"));
-    fs::write(&program, format!("#!/bin/sh\n/usr/bin/env > '{}'\nexit 3\n", seen.display())).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    test_kit::program(&program, &format!("#!/bin/sh\n/usr/bin/env > '{}'\nexit 3\n", seen.display()));
     let run = Probe::new().program(&raised).path(&good).env("MARKER", "mine").probed(true).run();
     run.refuses(&["status: 3"]);
     assert!(!fs::read_to_string(seen).unwrap().contains("MARKER"));
