@@ -1,39 +1,13 @@
 //! The command with ONNX models: what works with GGUF files works with these, and any graph can be run on arrays.
 #![cfg(feature = "onnx")]
 
+mod kit;
+
 use assert_cmd::Command;
-use build_support::{fixtures, tiny};
+use build_support::tiny;
+use kit::{good, json, model, run, text};
 use serde_json::{Value, json};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-fn model(name: &str) -> PathBuf {
-    fixtures::model(name).expect("`cargo xtask setup` brings it")
-}
-
-/// Runs it, and gives exit code, stdout and stderr.
-fn run(arguments: &[&str], stdin: &str) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("infer").unwrap();
-    let output = command.args(arguments).env_remove("INFER_LOG").write_stdin(stdin).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
-}
-
-fn good(arguments: &[&str], stdin: &str) -> String {
-    let (code, stdout, stderr) = run(arguments, stdin);
-    assert_eq!(code, 0, "{arguments:?}: {stderr}");
-    stdout
-}
-
-fn json(arguments: &[&str], stdin: &str) -> Value {
-    serde_json::from_str(&good(arguments, stdin)).unwrap()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
+use std::{fs, path::Path};
 
 #[test]
 fn a_folder_generates_text_and_knows_its_template() {
