@@ -23,6 +23,8 @@
 //!
 //! Features only add. With several of them on, a constructor chooses.
 
+#[cfg(any(feature = "llama", feature = "mlx"))]
+mod door;
 #[cfg(any(feature = "llama", feature = "mlx", feature = "onnxruntime"))]
 mod error;
 #[cfg(any(feature = "llama-load", feature = "mlx", feature = "onnxruntime"))]

@@ -1,49 +1,14 @@
 //! One method an entry of the table.
 
 use std::ffi::{c_char, c_void};
-use std::mem::{offset_of, size_of};
 
 use super::Api;
 use super::bindings::*;
-
-/// Makes the methods of [`Api`], and what the handshake needs to know of the same list. A signature that differs from the bindings' does not
-/// compile; an entry left out fails the assertion on the size.
-macro_rules! entries {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// The entries of the table. `llama_door.h` has what each does with its arguments.
-        #[allow(clippy::too_many_arguments, reason = "the signatures are the table's")]
-        impl Api {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Safety
-                ///
-                /// The arguments must be what `llama_door.h` asks of this entry and of all: pointers that are valid for what the entry does with
-                /// them, objects of this table that are not yet freed and that no other thread is using against the rules.
-                #[inline]
-                pub unsafe fn $name(self, $($arg: $type),*) $(-> $result)? {
-                    let Some(entry) = self.table.$name else { absent(stringify!($name)) };
-                    // SAFETY: the caller keeps the contract of the entry, which is this method's.
-                    unsafe { entry($($arg),*) }
-                }
-            )*
-        }
-
-        /// The first entry that is NULL.
-        pub(super) fn first_missing(table: &infer_llama_table) -> Option<&'static str> {
-            $(
-                if table.$name.is_none() {
-                    return Some(stringify!($name));
-                }
-            )*
-            None
-        }
-
-        const ENTRIES: usize = [$(stringify!($name)),*].len();
-    };
-}
+use crate::door::entries;
 
 entries! {
+    "llama_door.h", infer_llama_table from backend_init;
+
     /// Once, before anything else but `log_set` and `fatal_set`.
     fn backend_init(error: *mut infer_llama_error) -> i32;
 
@@ -513,14 +478,4 @@ entries! {
         logprob: *mut f32,
         error: *mut infer_llama_error,
     ) -> i32;
-}
-
-// Every word of the table behind the prefix is an entry of the list above.
-const _: () = assert!(
-    offset_of!(infer_llama_table, backend_init) + ENTRIES * size_of::<fn()>() == size_of::<infer_llama_table>()
-);
-
-#[cold]
-fn absent(name: &str) -> ! {
-    unreachable!("the entry {name} was there when the door was checked, and tables do not change")
 }

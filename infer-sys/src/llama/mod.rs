@@ -26,16 +26,16 @@
 pub mod bindings;
 mod calls;
 pub mod fake;
-pub(crate) mod handshake;
+mod handshake;
 #[cfg(feature = "llama-load")]
 mod loading;
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::fmt;
 
 use bindings::{infer_llama_field, infer_llama_table};
 
-use crate::{LoadError, Looked};
+use crate::{LoadError, door};
 #[cfg(feature = "llama-load")]
 pub use loading::LIBRARY_VARIABLE;
 
@@ -69,13 +69,13 @@ impl Api {
     pub fn linked() -> Result<Self, LoadError> {
         // SAFETY: `infer_llama_api` takes any number and only returns a pointer to a static table, or NULL.
         let open = |version| unsafe { linked::infer_llama_api(version) };
-        handshake::check(open, None).map_err(|refusal| {
-            LoadError::new(
-                handshake::wanted(None),
-                vec![Looked::new("linked into this program", None, refusal)],
-                "the program has to be built anew, from one version of everything",
-            )
-        })
+        match door::check(open, None) {
+            Ok(table) => Ok(Self { table }),
+            Err(refusal) => {
+                let hint = "the program has to be built anew, from one version of everything";
+                Err(door::refused::<infer_llama_table>("linked into this program", refusal, hint))
+            }
+        }
     }
 
     /// The door of a shared library, which is never closed again: ggml's threads and its registries do not survive being unloaded.
@@ -109,9 +109,10 @@ impl Api {
     ///
     /// The table is not of the shape this crate knows.
     pub unsafe fn from_table(table: &'static infer_llama_table) -> Result<Self, LoadError> {
-        handshake::check(|_| table, None).map_err(|refusal| {
-            LoadError::new(handshake::wanted(None), vec![Looked::new("a table in this program", None, refusal)], "")
-        })
+        match door::check(|_| table, None) {
+            Ok(table) => Ok(Self { table }),
+            Err(refusal) => Err(door::refused::<infer_llama_table>("a table in this program", refusal, "")),
+        }
     }
 
     /// The table itself.
@@ -149,12 +150,8 @@ impl Api {
     }
 
     fn string(self, text: *const c_char) -> &'static str {
-        if text.is_null() {
-            return "";
-        }
-        // SAFETY: not NULL, and the strings of the table are NUL-terminated constants that live as long as it.
-        let text = unsafe { CStr::from_ptr(text) };
-        text.to_str().unwrap_or("")
+        // SAFETY: a string of a table that was checked.
+        unsafe { door::text(text) }.to_str().unwrap_or("")
     }
 }
 

@@ -1,49 +1,14 @@
 //! One method an entry of the table.
 
 use std::ffi::{c_char, c_void};
-use std::mem::{offset_of, size_of};
 
 use super::Api;
 use super::bindings::*;
-
-/// Makes the methods of [`Api`], and what the handshake needs to know of the same list. A signature that differs from the bindings' does not
-/// compile; an entry left out fails the assertion on the size.
-macro_rules! entries {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// The entries of the table. `mlx_door.h` has what each does with its arguments.
-        #[allow(clippy::too_many_arguments, reason = "the signatures are the table's")]
-        impl Api {
-            $(
-                $(#[$doc])*
-                ///
-                /// # Safety
-                ///
-                /// The arguments must be what `mlx_door.h` asks of this entry and of all: pointers that are valid for what the entry does with
-                /// them, and handles of this table that are not yet freed.
-                #[inline]
-                pub unsafe fn $name(self, $($arg: $type),*) $(-> $result)? {
-                    let Some(entry) = self.table.$name else { absent(stringify!($name)) };
-                    // SAFETY: the caller keeps the contract of the entry, which is this method's.
-                    unsafe { entry($($arg),*) }
-                }
-            )*
-        }
-
-        /// The first entry that is NULL.
-        pub(super) fn first_missing(table: &infer_mlx_table) -> Option<&'static str> {
-            $(
-                if table.$name.is_none() {
-                    return Some(stringify!($name));
-                }
-            )*
-            None
-        }
-
-        const ENTRIES: usize = [$(stringify!($name)),*].len();
-    };
-}
+use crate::door::entries;
 
 entries! {
+    "mlx_door.h", infer_mlx_table from last_error;
+
     /// Why the last entry of this thread failed.
     fn last_error() -> *const c_char;
 
@@ -241,13 +206,4 @@ entries! {
 
     /// New rows in a KV cache.
     fn kv_write(out: *mut *mut infer_mlx_array, buffer: *const infer_mlx_array, rows: *const infer_mlx_array, axis: i32, offset: i32, stream: *const infer_mlx_stream) -> i32;
-}
-
-// Every word of the table behind the prefix is an entry of the list above.
-const _: () =
-    assert!(offset_of!(infer_mlx_table, last_error) + ENTRIES * size_of::<fn()>() == size_of::<infer_mlx_table>());
-
-#[cold]
-fn absent(name: &str) -> ! {
-    unreachable!("the entry {name} was there when the door was checked, and tables do not change")
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use libloading::Library;
 
 use super::bindings::infer_mlx_table;
-use super::{Api, VERSION, handshake};
+use super::{Api, VERSION};
 use crate::Refusal;
+use crate::door::{self, Table};
 use crate::library::{Facts, Runtime, in_full};
 
 /// Names the library with MLX to load, and no other is looked for. Ignored when the process runs with raised privileges.
@@ -25,7 +26,7 @@ impl Runtime for Api {
   the working directory and the system's own search are never looked in";
 
     fn wanted(variant: Option<&str>) -> String {
-        handshake::wanted(variant)
+        infer_mlx_table::wanted(variant)
     }
 
     fn folder(cache: &Path) -> PathBuf {
@@ -39,7 +40,7 @@ impl Runtime for Api {
     fn judge(facts: &Facts<'_>) -> Result<(), Refusal> {
         let number = |word| facts.find(word).and_then(|text| text.parse().ok());
         match (number("version"), number("size")) {
-            (Some(version), Some(size)) => handshake::shape(version, size),
+            (Some(version), Some(size)) => door::shape::<infer_mlx_table>(version, size),
             _ => Err(Refusal::NoTable),
         }
     }
@@ -51,6 +52,6 @@ impl Runtime for Api {
         let open =
             unsafe { library.get::<Open>(b"infer_mlx_api\0") }.map_err(|error| Refusal::NoSymbol(in_full(&error)))?;
         // SAFETY: the function takes any number and only returns a pointer to a static table, or NULL.
-        handshake::check(|version| unsafe { open(version) }, variant)
+        door::check(|version| unsafe { open(version) }, variant).map(|table| Self { table })
     }
 }

@@ -25,15 +25,15 @@
 #[rustfmt::skip]
 pub mod bindings;
 mod calls;
-pub(crate) mod handshake;
+mod handshake;
 mod loading;
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::fmt;
 
 use bindings::infer_mlx_table;
 
-use crate::{Installed, LoadError, LoadOptions, Looked};
+use crate::{Installed, LoadError, LoadOptions, door};
 pub use loading::LIBRARY_VARIABLE;
 
 /// The version of MLX that is pinned. A door to another one is refused.
@@ -83,9 +83,10 @@ impl Api {
     ///
     /// The table is not of the shape this crate knows.
     pub unsafe fn from_table(table: &'static infer_mlx_table) -> Result<Self, LoadError> {
-        handshake::check(|_| table, None).map_err(|refusal| {
-            LoadError::new(handshake::wanted(None), vec![Looked::new("a table in this program", None, refusal)], "")
-        })
+        match door::check(|_| table, None) {
+            Ok(table) => Ok(Self { table }),
+            Err(refusal) => Err(door::refused::<infer_mlx_table>("a table in this program", refusal, "")),
+        }
     }
 
     /// The table itself.
@@ -113,12 +114,8 @@ impl Api {
     }
 
     fn string(self, text: *const c_char) -> &'static str {
-        if text.is_null() {
-            return "";
-        }
-        // SAFETY: not NULL, and the strings of the table are NUL-terminated constants that live as long as it.
-        let text = unsafe { CStr::from_ptr(text) };
-        text.to_str().unwrap_or("")
+        // SAFETY: a string of a table that was checked.
+        unsafe { door::text(text) }.to_str().unwrap_or("")
     }
 }
 

@@ -3,12 +3,12 @@
 use std::ptr;
 
 use super::{adapters, context, devices, model, passes, process, samplers, state, stream, vocab};
+use crate::door::size_u32;
 use crate::llama::bindings::{
     INFER_LLAMA_DOOR_VERSION, infer_llama_context_info, infer_llama_device, infer_llama_error, infer_llama_limits,
     infer_llama_memory, infer_llama_model_info, infer_llama_table, infer_llama_token_info, infer_llama_vocab_info,
     llama_batch, llama_context_params, llama_model_kv_override, llama_model_params,
 };
-use crate::llama::handshake::size_u32;
 use crate::llama::{Api, COMMIT};
 
 /// The faked door.
