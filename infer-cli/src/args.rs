@@ -5,7 +5,9 @@ use crate::{
     lines::{Ended, Lines},
     output,
 };
-use infer::{Backend, Engine, EngineBuilder, Error, ErrorKind, Library, Model, ModelSource, Variant};
+use infer::{
+    Backend, Engine, EngineBuilder, Error, ErrorKind, Library, Model, ModelKind, ModelSource, Request, Variant,
+};
 use std::{
     fs::File,
     io::{BufRead, IsTerminal, Read, StdinLock},
@@ -28,7 +30,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, short, value_name = "PATH")]
     model: PathBuf,
 
-    /// The runtime to open it with, whatever the file looks like.
+    /// The runtime to open it with, where a model is for several, or is not recognised: llama, onnx or mlx.
     #[arg(long, value_name = "NAME")]
     backend: Option<Backend>,
 
@@ -36,7 +38,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "PATH", value_parser = library)]
     library: Option<PathBuf>,
 
-    /// The runtime's shared library that was built so: cpu, vulkan, cuda or metal. `infer setup --variant` makes it.
+    /// The runtime's shared library that was built so: cpu, vulkan, cuda or metal. `infer setup llama --variant` makes llama.cpp's; of ONNX Runtime
+    /// and MLX `infer setup` has the one for cpu.
     #[arg(long, value_name = "NAME", conflicts_with = "library")]
     variant: Option<Variant>,
 
@@ -75,6 +78,16 @@ impl ModelArgs {
         Ok(model?)
     }
 
+    /// The failure of a command for models of another kind: what this one is for is told as well.
+    pub(crate) fn unfit(&self, error: Error, wanted: ModelKind) -> Failure {
+        let is_of_kind = matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput);
+        let kind = is_of_kind.then(|| infer::inspect(&self.model).ok()?.kind).flatten();
+        match kind.filter(|&kind| kind != wanted) {
+            Some(kind) => Failure::Unfit(error, kind),
+            None => error.into(),
+        }
+    }
+
     /// An engine of the model to be built, which has a bar on stderr.
     pub(crate) fn engine(&self, threads: Option<usize>) -> EngineBuilder {
         let mut show = output::progress("loading");
@@ -86,6 +99,18 @@ impl ModelArgs {
             Some(threads) => builder.with_threads(threads),
             None => builder,
         }
+    }
+
+    /// Builds an engine that is to generate texts: of a model that gives vectors it would be one, too.
+    pub(crate) fn build(&self, builder: EngineBuilder) -> Result<Engine, Failure> {
+        let engine = builder.build().map_err(|error| self.unfit(error, ModelKind::Decoder))?;
+        if engine.limits().is_some() {
+            return Ok(engine);
+        }
+        // Whatever is asked for is refused with the reason.
+        let refused = engine.generate(Request::text("")).complete().err();
+        let refused = refused.unwrap_or_else(|| Error::unsupported("the model does not go on with texts"));
+        Err(self.unfit(refused, ModelKind::Decoder))
     }
 
     /// The model's file.

@@ -131,7 +131,8 @@ impl Chat {
         if let Some(ctx) = self.ctx {
             builder = builder.with_context(ctx);
         }
-        Ok(self.adapter.iter().cloned().fold(builder, EngineBuilder::with_adapter).build()?)
+        let builder = self.adapter.iter().cloned().fold(builder, EngineBuilder::with_adapter);
+        self.model.build(builder)
     }
 
     /// What depends on the engine.

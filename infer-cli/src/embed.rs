@@ -6,7 +6,7 @@ use crate::{
     failure::Failure,
     output,
 };
-use infer::{Encoder, EncoderOptions, Error, Model, Pooling, Special, Token};
+use infer::{Encoder, EncoderOptions, Error, Model, ModelKind, Pooling, Special, Token};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -117,7 +117,7 @@ struct Score<'e> {
 impl Embed {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let texts = texts(&self.texts)?;
-        let model = self.encoder.model.open()?;
+        let model = self.encoder.open()?;
         let mut options = self.encoder.options().with_normalize(!self.no_normalize);
         if let Some(how) = self.pooling {
             options = options.with_pooling(how.pooling());
@@ -155,7 +155,7 @@ impl Embed {
 impl Rerank {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let documents = texts(&self.documents)?;
-        let model = self.encoder.model.open()?;
+        let model = self.encoder.open()?;
         let mut encoder = self.encoder.make(&*model, &self.encoder.options().with_pooling(Pooling::Rank))?;
         if encoder.info().width != 1 {
             let message =
@@ -182,7 +182,7 @@ impl Rerank {
 impl Classify {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let texts = texts(&self.texts)?;
-        let model = self.encoder.model.open()?;
+        let model = self.encoder.open()?;
         let mut encoder = self.encoder.make(&*model, &self.encoder.options().with_pooling(Pooling::Rank))?;
         encode(&mut *encoder, &tokens(&*model, &texts)?)?;
         let info = encoder.info();
@@ -215,8 +215,15 @@ impl EncoderArgs {
         options
     }
 
+    fn open(&self) -> Result<Box<dyn Model>, Failure> {
+        self.model.open().map_err(|failure| match failure {
+            Failure::Run(error) => self.model.unfit(error, ModelKind::Encoder),
+            failure => failure,
+        })
+    }
+
     fn make(&self, model: &dyn Model, options: &EncoderOptions) -> Result<Box<dyn Encoder>, Failure> {
-        let encoder = model.encoder(options)?;
+        let encoder = model.encoder(options).map_err(|error| self.model.unfit(error, ModelKind::Encoder))?;
         let interrupt = encoder.interrupt();
         ctrl_c::does(move || interrupt.raise())?;
         Ok(encoder)

@@ -1,4 +1,5 @@
 use crate::{ctrl_c::ENDED_BY_CTRL_C, output};
+use infer::ModelKind;
 use std::{fmt::Write as _, io, process::ExitCode};
 
 /// Why a command ends early.
@@ -8,6 +9,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// It could not be done. Exit code 1.
     Run(infer::Error),
+    /// It could not be done with a model of this kind. Exit code 1.
+    Unfit(infer::Error, ModelKind),
     /// Some of it could not be done, and what says so. Exit code 3.
     Partly(String),
     /// Ctrl-C has ended it before it was done. Exit code 130, by convention of shells.
@@ -23,6 +26,7 @@ impl Failure {
             Self::Closed => return ExitCode::SUCCESS,
             Self::Usage(what) => (format!("error: {what}\n\nFor more information, try '--help'."), 2),
             Self::Run(error) => (format!("error: {}", chain(error)), 1),
+            Self::Unfit(error, kind) => (format!("error: {}\n  {}", chain(error), right_command(*kind)), 1),
             Self::Partly(what) => (format!("error: {what}"), 3),
             Self::Stopped(what) => (format!("stopped: {what}"), ENDED_BY_CTRL_C),
         };
@@ -30,6 +34,18 @@ impl Failure {
         output::note(&output::printable(&text));
         ExitCode::from(code)
     }
+}
+
+/// Which commands a model of this kind is for.
+pub(crate) fn right_command(kind: ModelKind) -> String {
+    let commands = match kind {
+        ModelKind::Decoder => "`infer generate`, `infer chat` and `infer batch` go on with texts",
+        ModelKind::Encoder => "`infer embed`, `infer rerank` and `infer classify` are for what it gives",
+        ModelKind::Graph => "`infer run` computes it",
+        _ => "`infer inspect` says more",
+    };
+    let article = if kind == ModelKind::Encoder { "an" } else { "a" };
+    format!("the model is {article} {kind}: {commands}")
 }
 
 /// What an error says, with the chain of causes.

@@ -155,7 +155,8 @@ impl Generate {
                 model.session(&options)
             },
         );
-        let engine = self.adapter.iter().cloned().fold(builder, EngineBuilder::with_adapter).build()?;
+        let builder = self.adapter.iter().cloned().fold(builder, EngineBuilder::with_adapter);
+        let engine = self.model.build(builder)?;
         Ok((engine, prompt.get().cloned().unwrap_or_default()))
     }
 

@@ -1,7 +1,7 @@
 //! `infer inspect`: what a model file says of itself.
 
 use crate::{failure::Failure, output};
-use infer::{Inspection, ModelInfo, cost::DtypeWeights};
+use infer::{Inspection, ModelInfo, ModelKind, cost::DtypeWeights};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
@@ -20,6 +20,8 @@ pub(crate) struct Inspect {
 struct Report<'i> {
     format: &'i str,
     backend: &'static str,
+    /// `None` where it is not known, or no model by itself.
+    kind: Option<&'static str>,
     files: Vec<File>,
     #[serde(flatten)]
     info: &'i ModelInfo,
@@ -49,6 +51,7 @@ fn report(of: &Inspection) -> Report<'_> {
     Report {
         format: &of.format,
         backend: of.backend.name(),
+        kind: of.kind.map(ModelKind::as_str),
         files: of.files.iter().map(|(path, bytes)| File { path: path.display().to_string(), bytes: *bytes }).collect(),
         info: &of.info,
         weights: of.weights.by_dtype(),
@@ -67,6 +70,9 @@ fn text(of: &Inspection) -> String {
         row("file", format!("{}, {}", path.display(), output::bytes(*bytes)));
     }
     row("format", format!("{}, for the backend {}", of.format, of.backend));
+    if let Some(kind) = of.kind {
+        row("kind", kind.to_string());
+    }
     if let Some(name) = &of.info.name {
         row("name", name.clone());
     }

@@ -6,9 +6,13 @@ mod npz;
 mod tensors;
 
 use self::files::{Input, Output};
-use crate::{args, ctrl_c, failure::Failure, output};
+use crate::{
+    args, ctrl_c,
+    failure::{self, Failure},
+    output,
+};
 use infer::{
-    Error, Library,
+    Backend, Error, Library, ModelSource,
     onnx::{self, Graph, GraphOptions, Package, Provider},
 };
 use serde::Serialize;
@@ -108,10 +112,25 @@ impl Run {
         for name in &self.providers {
             options = options.with_provider(Provider::new(name));
         }
+        self.check()?;
         // A folder has one graph to run, or says that it does not.
         let path =
             if self.model.is_dir() { Package::read(&self.model)?.graph().to_owned() } else { self.model.clone() };
         Graph::open(&onnx::library(&library)?, path, &options)
+    }
+
+    /// A model that another runtime reads is no graph to be run.
+    fn check(&self) -> Result<(), Error> {
+        let Ok(backend) = ModelSource::new(&self.model).backend() else { return Ok(()) };
+        if backend == Backend::Onnx {
+            return Ok(());
+        }
+        let kind = infer::inspect(&self.model).ok().and_then(|model| model.kind);
+        let advice = kind.map_or(String::new(), |kind| format!("; {}", failure::right_command(kind)));
+        Err(Error::unsupported(format!(
+            "`infer run` computes graphs of ONNX, and {} is for the backend `{backend}`{advice}",
+            self.model.display()
+        )))
     }
 
     /// Writes what is wanted, and gives the file of each.

@@ -23,8 +23,8 @@ pub(crate) struct Setup {
     #[arg(value_enum, default_value_t = Runtime::Llama)]
     runtime: Runtime,
 
-    /// How llama.cpp is built: cpu, vulkan, cuda or metal. Each has a place of its own in the cache, beside the others; by default what
-    /// INFER_LLAMA_VARIANT says, else cpu.
+    /// What the library computes on. llama.cpp: cpu, vulkan, cuda or metal, each with a place of its own in the cache, beside the others; by
+    /// default what INFER_LLAMA_VARIANT says, else cpu. ONNX Runtime and MLX: cpu alone, also by default.
     #[arg(long, value_name = "NAME")]
     variant: Option<Variant>,
 }
@@ -41,20 +41,7 @@ enum Runtime {
 
 impl Setup {
     pub(crate) fn run(&self, host: &Host) -> Result<(), Failure> {
-        if let (Runtime::Onnx, Some(variant)) = (self.runtime, self.variant)
-            && variant != Variant::Cpu
-        {
-            return Err(Failure::Usage(format!(
-                "there is no {variant} of ONNX Runtime to set up, only cpu: name a library of your own in INFER_ONNXRUNTIME_LIBRARY"
-            )));
-        }
-        if let (Runtime::Mlx, Some(variant)) = (self.runtime, self.variant)
-            && variant != Variant::Cpu
-        {
-            return Err(Failure::Usage(format!(
-                "there is no {variant} of MLX to set up, only cpu: name a library of your own in INFER_MLX_LIBRARY"
-            )));
-        }
+        self.check_variant()?;
         let env = Env::from_process();
         let env = self.variant.map_or(env.clone(), |variant| env.with(LLAMA_VARIANT, variant.name()));
         let done = match self.runtime {
@@ -67,6 +54,20 @@ impl Setup {
             output::note("it is there already: nothing was fetched or built");
         }
         output::text(&format!("{}\n", installed.path.display()))
+    }
+
+    /// Only llama.cpp is built in several ways.
+    fn check_variant(&self) -> Result<(), Failure> {
+        let Some(variant) = self.variant.filter(|&variant| variant != Variant::Cpu) else { return Ok(()) };
+        let (name, own) = match self.runtime {
+            Runtime::Llama => return Ok(()),
+            Runtime::Onnx => ("ONNX Runtime", "INFER_ONNXRUNTIME_LIBRARY"),
+            Runtime::Mlx => ("MLX", "INFER_MLX_LIBRARY"),
+        };
+        Err(Failure::Usage(format!(
+            "`infer setup` has {name} for cpu, and for {variant} only llama.cpp (`infer setup llama --variant {variant}`): name a library of \
+             {name} that you have for it in {own}"
+        )))
     }
 }
 

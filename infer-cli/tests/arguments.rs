@@ -244,12 +244,14 @@ fn a_variant_is_one_there_is_and_one_that_can_be_built() {
         let (code, text) = setup("metal");
         assert!(code == Some(1) && text.contains("only Apple's systems have Metal"), "{text}");
     }
-    let mut onnx = Command::cargo_bin("infer").unwrap();
-    let onnx = onnx.args(["setup", "onnx", "--variant", "cuda"]).env("INFER_CACHE", folder.path()).output().unwrap();
-    let text = String::from_utf8(onnx.stderr).unwrap();
-    assert!(
-        onnx.status.code() == Some(2) && text.contains("only cpu") && text.contains("INFER_ONNXRUNTIME_LIBRARY"),
-        "{text}"
-    );
+    for (runtime, variable) in [("onnx", "INFER_ONNXRUNTIME_LIBRARY"), ("mlx", "INFER_MLX_LIBRARY")] {
+        let mut setup = Command::cargo_bin("infer").unwrap();
+        let setup = setup.args(["setup", runtime, "--variant", "cuda"]).env("INFER_CACHE", folder.path());
+        let output = setup.output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains("for cpu") && text.contains("`infer setup llama --variant cuda`"), "{text}");
+        assert!(text.contains(variable), "{text}");
+    }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was fetched");
 }

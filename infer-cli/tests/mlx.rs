@@ -6,7 +6,7 @@ mod kit;
 use assert_cmd::Command;
 use kit::{good, json, model, run, text};
 use serde_json::{Value, json};
-use std::fs;
+use std::{fs, path::Path};
 
 #[test]
 fn a_folder_generates_text_and_knows_its_template() {
@@ -37,8 +37,10 @@ fn a_backend_may_be_named_and_another_one_refuses() {
     let (code, _, stderr) = with("mlx");
     assert_eq!(code, 0, "{stderr}");
     for other in ["llama", "onnx"] {
-        let (code, stdout, _) = with(other);
+        let (code, stdout, stderr) = with(other);
         assert_eq!((code, stdout.as_str()), (1, ""));
+        let said = format!("safetensors, for the backend `mlx`, and the backend `{other}` was asked for");
+        assert!(stderr.contains(text(&model)) && stderr.contains(&said), "{stderr}");
     }
 }
 
@@ -74,9 +76,69 @@ fn texts_become_vectors() {
     assert!(cosine(0, 1) > 0.5 && cosine(0, 2) < 0.3, "{} {}", cosine(0, 1), cosine(0, 2));
     let max = json(&[&arguments[..], &["--pooling", "max"]].concat(), "");
     assert_ne!(max["embeddings"][0], report["embeddings"][0]);
-    // It has no head that scores.
+    // It has no head that scores, and MLX would have none.
     let (code, _, stderr) = run(&["rerank", "--model", text(&minilm), "--query", "ferry", "a boat"], "");
     assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("ONNX Runtime and llama.cpp do"), "{stderr}");
+}
+
+#[test]
+fn a_model_of_another_kind_is_told_the_right_command() {
+    let (decoder, encoder) = (model("tiny-mlx-llama"), model("minilm-mlx"));
+    let of = |arguments: &[&str]| {
+        let (code, stdout, stderr) = run(arguments, "");
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: "), "{stderr}");
+        stderr
+    };
+    let (is_decoder, is_encoder) =
+        ("the model is a decoder: `infer generate`", "the model is an encoder: `infer embed`");
+    for arguments in [&["embed", "-m"][..], &["classify", "-m"], &["rerank", "--query", "a", "-m"]] {
+        let stderr = of(&[arguments, &[text(&decoder), "text"]].concat());
+        assert!(stderr.contains("is no encoder") && stderr.contains(is_decoder), "{stderr}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
+    fs::write(&input, "{\"prompt\": \"a\"}\n").unwrap();
+    for arguments in [
+        &["generate", "--prompt", "a", "-m"][..],
+        &["chat", "-m"],
+        &["batch", "--input", text(&input), "--output", text(&output), "-m"],
+    ] {
+        let stderr = of(&[arguments, &[text(&encoder)]].concat());
+        assert!(stderr.contains("is no decoder") && stderr.contains(is_encoder), "{stderr}");
+    }
+    for (model, said) in [(&decoder, is_decoder), (&encoder, is_encoder)] {
+        let stderr = of(&["run", "--model", text(model)]);
+        assert!(stderr.contains("graphs of ONNX") && stderr.contains("`mlx`") && stderr.contains(said), "{stderr}");
+    }
+    let kind = |model: &Path| json(&["inspect", text(model), "--json"], "")["kind"].clone();
+    assert_eq!((kind(&decoder), kind(&encoder)), ("decoder".into(), "encoder".into()));
+}
+
+#[test]
+fn a_cache_is_counted_as_a_session_takes_it() {
+    let of =
+        |name: &str, more: &[&str]| json(&[&["cost", text(&model(name)), "--json"], more].concat(), "")["kv"].clone();
+    // Layers × 2 × heads × numbers of a head, in what the model computes in. (4-bit weights have scales of a type of their own.)
+    for (name, position, kind, bytes) in
+        [("smollm2-mlx-4bit", 30 * 2 * 3 * 64, "f32", 4), ("tiny-mlx-llama-f16", 2 * 2 * 2 * 16, "f16", 2)]
+    {
+        for (ctx, rows) in [("1", 256), ("256", 256), ("257", 512), ("500", 512)] {
+            let kv = of(name, &["--ctx", ctx]);
+            assert_eq!((&kv["type"], &kv["step"]), (&kind.into(), &256.into()), "{name}: {kv}");
+            assert_eq!(kv["bytes_per_position"], position * bytes, "{name}: {kv}");
+            assert_eq!(kv["bytes"], position * bytes * rows, "{name}, {ctx}: {kv}");
+        }
+        assert_eq!(of(name, &["--kv", kind, "--ctx", "9"]), of(name, &["--ctx", "9"]));
+        let (code, stdout, stderr) = run(&["cost", text(&model(name)), "--kv", "q8_0"], "");
+        assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+        assert!(stderr.contains("no KV cache in q8_0") && stderr.contains(&format!("which is {kind}")), "{stderr}");
+    }
+    assert_eq!(of("minilm-mlx", &[]), Value::Null);
+    let page = good(&["cost", text(&model("tiny-mlx-gemma3-bf16")), "--ctx", "5000"], "");
+    assert!(page.contains("in bf16, taken in steps of 256 positions a sequence"), "{page}");
+    assert!(page.contains("sliding window"), "{page}");
 }
 
 #[test]
@@ -110,9 +172,39 @@ fn the_library_and_its_devices_are_listed() {
     let report = json(&["devices", "--json"], "");
     let all = |list: &str| report[list].as_array().unwrap().clone();
     let library = all("libraries").into_iter().find(|library| library["backend"] == "mlx").expect("it is there");
-    assert_eq!(library["variant"], "cpu", "{library}");
+    assert_eq!((&library["variant"], &library["version"]), (&"cpu".into(), &"0.32.2".into()), "{library}");
     let device = |device: &Value| device["backend"] == "mlx" && device["name"] == "CPU" && device["kind"] == "cpu";
     assert!(all("devices").iter().any(device), "{report}");
     let path = library["path"].as_str().unwrap();
     assert!(good(&["devices", "--library", path], "").starts_with("CPU"), "{path}");
+    assert!(good(&["devices"], "").contains(&format!("mlx 0.32.2 cpu, the cache: {path}\n")), "{path}");
+}
+
+/// A runtime that is not set up, and one whose variable is wrong, are listed with what to do.
+#[test]
+fn what_is_missing_is_listed_with_the_command_that_brings_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let listed = |variable: &str, value: &Path, more: &[&str]| {
+        let mut command = Command::cargo_bin("infer").unwrap();
+        let output = command.arg("devices").args(more).env(variable, value).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let page = listed("INFER_CACHE", folder.path(), &[]);
+    for backend in ["onnx", "mlx"] {
+        assert!(page.contains(&format!("{backend}: cannot be used\n")), "{page}");
+        assert!(page.contains(&format!("`infer setup {backend}`")), "{page}");
+    }
+    let report: Value = serde_json::from_str(&listed("INFER_CACHE", folder.path(), &["--json"])).unwrap();
+    let runtime =
+        |name: &str| report["runtimes"].as_array().unwrap().iter().find(|one| one["backend"] == name).unwrap().clone();
+    assert_eq!((&runtime("llama")["usable"], &runtime("mlx")["usable"]), (&true.into(), &false.into()), "{report}");
+    assert!(runtime("mlx")["error"].as_str().unwrap().contains("`infer setup mlx`"), "{report}");
+
+    let wrong = folder.path().join("libwrong.so");
+    fs::write(&wrong, "no library").unwrap();
+    let page = listed("INFER_MLX_LIBRARY", &wrong, &[]);
+    let (_, of_mlx) = page.split_once("mlx: cannot be used\n").unwrap_or_else(|| panic!("{page}"));
+    assert!(of_mlx.contains("INFER_MLX_LIBRARY") && of_mlx.contains(text(&wrong)), "{page}");
+    assert!(of_mlx.contains("the cache: ") && of_mlx.contains("(not what is asked for)"), "{page}");
 }

@@ -29,8 +29,31 @@ fn a_backend_may_be_named_and_another_one_refuses() {
         |backend: &str| run(&[&["generate", "--model", text(&model), "--backend", backend][..], &prompt].concat(), "");
     let (code, _, stderr) = with("onnx");
     assert_eq!(code, 0, "{stderr}");
-    let (code, stdout, _) = with("llama");
-    assert_eq!((code, stdout.as_str()), (1, ""));
+    for other in ["llama", "mlx"] {
+        let (code, stdout, stderr) = with(other);
+        assert_eq!((code, stdout.as_str()), (1, ""));
+        let said = format!("with an ONNX model, for the backend `onnx`, and the backend `{other}` was asked for");
+        assert!(stderr.contains(&said), "{stderr}");
+    }
+}
+
+#[test]
+fn a_model_of_another_kind_is_told_the_right_command() {
+    let decoder = model("tiny-onnx");
+    let encoder = model("tiny-onnx-encoder");
+    let graph = model("magika");
+    let graph = if graph.is_dir() { graph.join("model.onnx") } else { graph };
+    for (arguments, model, said) in [
+        (&["embed", "a", "-m"][..], &decoder, "the model is a decoder: `infer generate`"),
+        (&["classify", "a", "-m"], &decoder, "the model is a decoder: `infer generate`"),
+        (&["generate", "--prompt", "a", "-m"], &encoder, "the model is an encoder: `infer embed`"),
+        (&["generate", "--prompt", "a", "-m"], &graph, "the model is a graph: `infer run`"),
+        (&["embed", "a", "-m"], &graph, "the model is a graph: `infer run`"),
+    ] {
+        let (code, stdout, stderr) = run(&[arguments, &[text(model)]].concat(), "");
+        assert_eq!((code, stdout.as_str()), (1, ""), "{arguments:?}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
 }
 
 #[test]
@@ -102,7 +125,8 @@ fn the_library_and_its_devices_are_listed() {
     let report = json(&["devices", "--json"], "");
     let all = |list: &str| report[list].as_array().unwrap().clone();
     let library = all("libraries").into_iter().find(|library| library["backend"] == "onnx").expect("it is there");
-    assert!(library["variant"].as_str().unwrap().starts_with("1."), "{library}");
+    assert!(library["version"].as_str().unwrap().starts_with("1."), "{library}");
+    assert_eq!(library["variant"], Value::Null, "it does not say: {library}");
     let device = |device: &Value| device["backend"] == "onnx" && device["name"] == "CPU" && device["kind"] == "cpu";
     assert!(all("devices").iter().any(device), "{report}");
 }

@@ -13,7 +13,7 @@ use crate::{
     DType, Element, Owned, Scope,
     error::error,
     operand::{Inner, Operand, Value},
-    poison::Poison,
+    poison::{Poison, unread},
     raw,
 };
 use infer_core::Result;
@@ -108,9 +108,15 @@ impl<'s> Array<'s> {
     /// # Errors
     /// The array is an error; is not evaluated; has elements of another type; or does not lie in memory row by row (make it
     /// [`contiguous`](Self::contiguous) before it is evaluated).
+    #[track_caller]
     pub fn data<T: Element>(self) -> Result<&'s [T]> {
         match self.node {
-            Node::Live(node) => self.scope.runtime().data(node).map_err(|failure| failed("read the elements", failure)),
+            Node::Live(node) => {
+                let (runtime, place) = (self.scope.runtime(), Location::caller());
+                runtime
+                    .data(node)
+                    .map_err(|failure| unread(runtime, "the elements", node, failure, "Scope::eval", place))
+            }
             Node::Poisoned(number) => Err(self.scope.poison(number).error()),
         }
     }
@@ -119,9 +125,15 @@ impl<'s> Array<'s> {
     ///
     /// # Errors
     /// As [`data`](Self::data), however it lies in memory; or it has not exactly one element.
+    #[track_caller]
     pub fn item<T: Element>(self) -> Result<T> {
         match self.node {
-            Node::Live(node) => self.scope.runtime().item(node).map_err(|failure| failed("read the element", failure)),
+            Node::Live(node) => {
+                let (runtime, place) = (self.scope.runtime(), Location::caller());
+                runtime
+                    .item(node)
+                    .map_err(|failure| unread(runtime, "the element", node, failure, "Scope::eval", place))
+            }
             Node::Poisoned(number) => Err(self.scope.poison(number).error()),
         }
     }

@@ -17,7 +17,7 @@ mod state;
 pub(crate) use plan::{Look, Put, band};
 
 use crate::{Array, DType, Owned, Scope, error::BACKEND};
-use infer_core::{Error, Result};
+use infer_core::{Error, Result, cost::KvRows};
 use std::{cell::Cell, rc::Rc};
 
 /// What a layer keeps of a position, and of how many.
@@ -92,12 +92,16 @@ impl Layout {
 
     /// Bytes that a sequence of `context` positions may come to take, of numbers of this type.
     pub(crate) fn most_bytes(&self, context: usize, dtype: DType) -> u64 {
-        let layer = |shape: &CacheShape| {
-            let rows = shape.window.map_or(context, |window| context.min(window + 4 * plan::STEP));
-            (2 * shape.kv_heads * shape.head_dim * dtype.bytes()) as u64 * rows.next_multiple_of(plan::STEP) as u64
-        };
-        self.shapes.iter().map(layer).sum()
+        rows(&self.shapes).numbers(context).saturating_mul(dtype.bytes() as u64)
     }
+}
+
+/// The rows that a sequence comes to have. A window has some to spare: those that are computed at once, and those until the next buffer.
+pub(crate) fn rows(layers: &[CacheShape]) -> KvRows {
+    layers.iter().fold(KvRows::new(plan::STEP), |rows, shape| {
+        let most = shape.window.map(|window| window + 4 * plan::STEP);
+        rows.with_layer(2 * shape.kv_heads * shape.head_dim, most)
+    })
 }
 
 /// The buffers of a lane's layers, for one sequence or several that share them.
@@ -167,6 +171,16 @@ impl Kv {
     pub(crate) fn fork(&self, layout: &Layout, len: usize) -> Result<Self> {
         self.check_kept(layout, len)?;
         Ok(Self { len, lanes: if len == 0 { Vec::new() } else { self.lanes.clone() } })
+    }
+
+    /// Bytes of its buffers, rows that hold nothing yet among them.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
+        let buffers = self.lanes.iter().flat_map(|lane| lane.buffers.iter().flatten());
+        let bytes = |buffer: &Owned| {
+            buffer.shape().iter().map(|&size| size as u64).product::<u64>() * buffer.dtype().bytes() as u64
+        };
+        buffers.map(bytes).sum()
     }
 
     fn check_kept(&self, layout: &Layout, len: usize) -> Result<()> {

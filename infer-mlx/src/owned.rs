@@ -1,8 +1,14 @@
 //! Arrays that outlive scopes.
 
-use crate::{DType, Element, array::failed, operand::Inner, poison::Poison, raw};
+use crate::{
+    DType, Element,
+    array::failed,
+    operand::Inner,
+    poison::{Poison, unread},
+    raw,
+};
 use infer_core::Result;
-use std::{fmt, rc::Rc};
+use std::{fmt, panic::Location, rc::Rc};
 
 /// An array that outlives scopes: a weight, a cache. Freed with its last clone.
 ///
@@ -21,7 +27,7 @@ impl Owned {
         match runtime.share(node) {
             Ok(fresh) => Self(Rc::new(State::Live(raw::Held::new(fresh, runtime)))),
             Err(failure) => {
-                let place = std::panic::Location::caller();
+                let place = Location::caller();
                 Self::poisoned(Rc::new(Poison::refused(runtime, "own", &[node], failure, place)))
             }
         }
@@ -85,10 +91,12 @@ impl Owned {
     ///
     /// # Errors
     /// As [`Array::data`](crate::Array::data).
+    #[track_caller]
     pub fn data<T: Element>(&self) -> Result<&[T]> {
         match &*self.0 {
             State::Live(held) => {
-                held.runtime().data(held.node()).map_err(|failure| failed("read the elements", failure))
+                let (runtime, node, place) = (held.runtime(), held.node(), Location::caller());
+                runtime.data(node).map_err(|failure| unread(runtime, "the elements", node, failure, "Mlx::eval", place))
             }
             State::Poisoned(poison) => Err(poison.error()),
         }
@@ -98,10 +106,12 @@ impl Owned {
     ///
     /// # Errors
     /// As [`data`](Self::data); or it has not exactly one element.
+    #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
         match &*self.0 {
             State::Live(held) => {
-                held.runtime().item(held.node()).map_err(|failure| failed("read the element", failure))
+                let (runtime, node, place) = (held.runtime(), held.node(), Location::caller());
+                runtime.item(node).map_err(|failure| unread(runtime, "the element", node, failure, "Mlx::eval", place))
             }
             State::Poisoned(poison) => Err(poison.error()),
         }

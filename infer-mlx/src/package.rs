@@ -1,16 +1,17 @@
 //! What lies in a model's folder: its settings, its weights, and what they say of it.
 
 use crate::{
-    Mlx,
+    DType, Mlx,
     config::{Config, Quantization},
     error::error,
+    kv,
     models::{self, Built, Network},
     safetensors::Header,
     weights::{Plan, Planned, Shards},
 };
 use infer_core::{
     ErrorKind, ModelInfo, Result,
-    cost::{Dims, Weights},
+    cost::{Dims, KvRows, KvType, Weights},
 };
 use std::{
     ops::ControlFlow,
@@ -34,6 +35,7 @@ pub struct Package {
     info: ModelInfo,
     weights: Weights,
     dims: Dims,
+    kv: Option<(KvType, KvRows)>,
     is_encoder: bool,
 }
 
@@ -53,8 +55,12 @@ impl Package {
         let (Built { network, dims, context }, planned) = plan(&config, &quantization, &shards)?;
         let weights = planned.weights().clone();
         let info = info(&config, &dims, context, &weights)?;
-        let is_encoder = matches!(network, Network::Encoder(_));
-        Ok(Self { config, quantization, shards, info, weights, dims, is_encoder })
+        let kv = match &network {
+            Network::Decoder(decoder) => Some((kv_type(planned.dtype()), kv::rows(decoder.layers()))),
+            Network::Encoder(_) => None,
+        };
+        let is_encoder = kv.is_none();
+        Ok(Self { config, quantization, shards, info, weights, dims, kv, is_encoder })
     }
 
     /// The folder.
@@ -79,6 +85,13 @@ impl Package {
     #[must_use]
     pub fn dims(&self) -> &Dims {
         &self.dims
+    }
+
+    /// What a session's sequence comes to hold of keys and values, and the format of these: that of what the model computes in, which is not to be
+    /// chosen. `None` for an encoder.
+    #[must_use]
+    pub fn kv(&self) -> Option<&(KvType, KvRows)> {
+        self.kv.as_ref()
     }
 
     /// Whether it reads texts, for vectors of them, and does not go on with any.
@@ -121,6 +134,14 @@ impl Package {
         let (built, planned) = plan(&self.config, &self.quantization, &self.shards)?;
         planned.read(&mlx.scope(), &self.shards, watch)?;
         Ok(built.network)
+    }
+}
+
+fn kv_type(dtype: Option<DType>) -> KvType {
+    match dtype {
+        Some(DType::F16) => KvType::F16,
+        Some(DType::Bf16) => KvType::Bf16,
+        _ => KvType::F32,
     }
 }
 

@@ -46,6 +46,21 @@ impl Poison {
     }
 }
 
+/// The error of whoever looks at elements: what was looked at, where, and what comes first where nothing is computed yet.
+#[cold]
+pub(crate) fn unread(
+    runtime: &raw::Runtime,
+    what: &str,
+    node: raw::Node<'_>,
+    failure: raw::Failure,
+    evaluate: &str,
+    place: &Location<'_>,
+) -> Error {
+    let remedy = if failure.is_unevaluated() { format!(": call `{evaluate}` first") } else { String::new() };
+    let message = format!("could not read {}: {}{remedy}", said(runtime, what, &[node], place), failure.message);
+    error(failure.kind, message).with_code(failure.code)
+}
+
 /// "matmul of float32[1, 4] and float32[3, 3] at src/layer.rs:12:30".
 fn said(runtime: &raw::Runtime, op: &str, operands: &[raw::Node<'_>], place: &Location<'_>) -> String {
     let mut text = op.to_owned();

@@ -7,7 +7,7 @@ pub mod mlx;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 
-use crate::{Device, Inspection, Installed, Library, ModelSource, Variant};
+use crate::{Device, Inspection, Installed, Library, ModelSource, Runtime, Variant, format};
 use infer_core::{Error, Model, Result};
 use std::{fmt, ops::ControlFlow, str::FromStr};
 
@@ -34,6 +34,15 @@ impl Backend {
             Self::Llama => "llama",
             Self::Onnx => "onnx",
             Self::Mlx => "mlx",
+        }
+    }
+
+    /// What it reads, in words.
+    pub(crate) const fn reads(self) -> &'static str {
+        match self {
+            Self::Llama => "GGUF files",
+            Self::Onnx => "ONNX files and the folders they come in",
+            Self::Mlx => "folders with a `config.json` and safetensors",
         }
     }
 
@@ -97,14 +106,23 @@ struct Driver {
 
 /// Opens a model with a backend, if this program has it.
 pub(crate) fn open(backend: Backend, source: &ModelSource, watch: Watch<'_>) -> Result<Box<dyn Model>> {
-    let driver = backend.driver().ok_or_else(|| missing(backend, source))?;
+    let driver = driver(backend, source)?;
     (driver.open)(source, watch)
 }
 
 /// Reads what a file says of itself with a backend, if this program has it.
 pub(crate) fn inspect(backend: Backend, source: &ModelSource) -> Result<Inspection> {
-    let driver = backend.driver().ok_or_else(|| missing(backend, source))?;
+    let driver = driver(backend, source)?;
     (driver.inspect)(source)
+}
+
+/// The driver of a backend, if this program has it and the model may be one of its own.
+fn driver(backend: Backend, source: &ModelSource) -> Result<Driver> {
+    let driver = backend.driver().ok_or_else(|| missing(backend, source))?;
+    if source.backend.is_some() {
+        format::check(&source.path, backend)?;
+    }
+    Ok(driver)
 }
 
 /// Those that this program has.
@@ -136,12 +154,23 @@ pub(crate) fn installed() -> Vec<Installed> {
     drivers().flat_map(|driver| (driver.installed)()).collect()
 }
 
+/// What there is of a backend. The library that is used by default is asked first: a process may have one.
+pub(crate) fn runtime(backend: Backend) -> Runtime {
+    let Some(driver) = backend.driver() else {
+        let devices =
+            Err(Error::unsupported(format!("this program was built without it; {}", built_with(backend.features()))));
+        return Runtime { backend, devices, libraries: Vec::new() };
+    };
+    let devices = (driver.devices)(&Library::Default);
+    Runtime { backend, devices, libraries: (driver.installed)() }
+}
+
 /// The error of a model of a backend that is not compiled in.
 fn missing(backend: Backend, source: &ModelSource) -> Error {
-    let features = backend.features().join("` or `");
     Error::unsupported(format!(
-        "{} is for the backend `{backend}`, which this program was built without; build it with the feature `{features}` of `infer`",
-        source.path.display()
+        "{} is for the backend `{backend}`, which this program was built without; {}",
+        source.path.display(),
+        built_with(backend.features())
     ))
 }
 
@@ -198,7 +227,7 @@ fn linked() -> Result<infer_llama::Llama> {
 
 #[cfg(all(feature = "llama-load", not(feature = "llama")))]
 fn linked() -> Result<infer_llama::Llama> {
-    Err(Error::unsupported(format!("llama.cpp is not linked into this program; {}", built_with("llama"))))
+    Err(Error::unsupported(format!("llama.cpp is not linked into this program; {}", built_with(&["llama"]))))
 }
 
 #[cfg(feature = "llama-load")]
@@ -209,7 +238,7 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
         Shared::At(path) => options.with_path(path),
         Shared::Built(variant) if has_variant(*variant) => options.with_variant(variant.name()),
         Shared::Built(variant) => {
-            let message = format!("{library} is not for this program; {}", built_with(variant.feature()));
+            let message = format!("{library} is not for this program; {}", built_with(&[variant.feature()]));
             return Err(Error::unsupported(message));
         }
     })
@@ -223,15 +252,16 @@ fn loaded(library: &Shared<'_>) -> Result<infer_llama::Llama> {
     };
     Err(Error::unsupported(format!(
         "{library} cannot be loaded: llama.cpp is linked into this program; {}",
-        built_with(feature)
+        built_with(&[feature])
     )))
 }
 
-/// How a program gets a feature: one of one's own, and the command.
-#[cfg(any(feature = "llama", feature = "llama-load"))]
-fn built_with(feature: &str) -> String {
+/// How a program gets a feature, of which any will do: one of one's own, and the command.
+fn built_with(features: &[&str]) -> String {
     format!(
-        "build it with the feature `{feature}` of `infer`; the command with `cargo install --path infer-cli --features {feature}`"
+        "build it with the feature `{}` of `infer`; the command with `cargo install --path infer-cli --features {}`",
+        features.join("` or `"),
+        features[0]
     )
 }
 

@@ -40,7 +40,9 @@ pub struct Installed {
     pub place: String,
     /// The file, where it is one of its own.
     pub path: Option<PathBuf>,
-    /// How it was built (`cpu`, `vulkan`, …), or where it does not say that, its version; `None` of one that cannot be used.
+    /// What it calls its version: "1.32.0"; `None` of one that cannot be used.
+    pub version: Option<String>,
+    /// How it was built: `cpu`, `vulkan`, …; `None` of one that does not say, as ONNX Runtime's, or cannot be used.
     pub variant: Option<String>,
     /// Its devices, or what is wrong with it.
     pub devices: Result<Vec<Device>>,
@@ -51,4 +53,23 @@ pub struct Installed {
 #[must_use]
 pub fn installed() -> Vec<Installed> {
     backends::installed()
+}
+
+/// A backend: what a model would be computed on where nothing else is asked for, and what is there besides.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Runtime {
+    /// The backend.
+    pub backend: Backend,
+    /// The devices of the library that is used by default ([`Library::Default`]), or why there is none: it is not compiled in, not set up, or an
+    /// environment variable names what cannot be used. The error says what to do.
+    pub devices: Result<Vec<Device>>,
+    /// All libraries of it that are there, as [`installed`] lists them; those that can not be used among them.
+    pub libraries: Vec<Installed>,
+}
+
+/// Every backend there is, with what this program can use of it. Libraries are opened as [`installed`] does it.
+#[must_use]
+pub fn runtimes() -> Vec<Runtime> {
+    Backend::ALL.iter().map(|&backend| backends::runtime(backend)).collect()
 }

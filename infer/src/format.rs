@@ -55,23 +55,42 @@ pub(crate) fn recognise(path: &Path) -> Result<Backend> {
     }
 }
 
+/// Holds a backend that was asked for by its name against what the path is, where that is of a format that others read. What is not known here
+/// the backend itself looks at.
+///
+/// # Errors
+/// [`InvalidInput`](ErrorKind::InvalidInput), saying what it is and which backend reads it.
+pub(crate) fn check(path: &Path, asked: Backend) -> Result<()> {
+    let (what, reader) = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => match Lying::within(path) {
+            Ok(lies) if lies.is_for(asked) => return Ok(()),
+            Ok(lies) if lies.is_for(Backend::Onnx) => ("a folder with an ONNX model", Backend::Onnx),
+            Ok(lies) if lies.is_for(Backend::Mlx) => ("a folder with a `config.json` and safetensors", Backend::Mlx),
+            _ => return Ok(()),
+        },
+        _ => match recognise(path) {
+            Ok(Backend::Llama) => ("a GGUF file", Backend::Llama),
+            Ok(Backend::Onnx) => ("an ONNX file", Backend::Onnx),
+            Ok(Backend::Mlx) => ("a file of safetensors beside its `config.json`", Backend::Mlx),
+            Err(_) => return Ok(()),
+        },
+    };
+    if reader == asked {
+        return Ok(());
+    }
+    Err(Error::invalid_input(format!(
+        "{} is {what}, for the backend `{reader}`, and the backend `{asked}` was asked for, which reads {}: ask for `{reader}`, or for none",
+        path.display(),
+        asked.reads()
+    )))
+}
+
 /// Folders are what models come in with their tokenizer and configuration. Of one with the weights in two formats the graph counts, which was made
 /// of the others; who wants those names the backend.
 fn recognise_folder(path: &Path) -> Result<Backend> {
-    let mut lies = Lying { has_config: path.join("config.json").is_file(), ..Lying::default() };
-    lies.is_onnx = path.join("genai_config.json").is_file();
-    // Repositories of the Hugging Face hub have their graphs in a folder of this name.
-    for folder in [path.to_owned(), path.join("onnx")] {
-        if folder != path && !folder.is_dir() {
-            continue;
-        }
-        for entry in std::fs::read_dir(&folder).map_err(|error| unreadable(path, error))? {
-            lies.see(entry.map_err(|error| unreadable(path, error))?.path(), folder == path);
-        }
-    }
-    match lies {
-        Lying { is_onnx: true, .. } => Ok(Backend::Onnx),
-        Lying { has_config: true, has_safetensors: true, .. } => Ok(Backend::Mlx),
+    match Lying::within(path)? {
+        lies if lies.is_for(Backend::Onnx) => Ok(Backend::Onnx),
+        lies if lies.is_for(Backend::Mlx) => Ok(Backend::Mlx),
         Lying { gguf: Some(file), .. } => {
             Err(unknown(path, &format!("a folder; give the file in it, such as {}", file.display())))
         }
@@ -95,6 +114,30 @@ struct Lying {
 }
 
 impl Lying {
+    fn within(path: &Path) -> Result<Self> {
+        let mut lies = Self { has_config: path.join("config.json").is_file(), ..Self::default() };
+        lies.is_onnx = path.join("genai_config.json").is_file();
+        // Repositories of the Hugging Face hub have their graphs in a folder of this name.
+        for folder in [path.to_owned(), path.join("onnx")] {
+            if folder != path && !folder.is_dir() {
+                continue;
+            }
+            for entry in std::fs::read_dir(&folder).map_err(|error| unreadable(path, error))? {
+                lies.see(entry.map_err(|error| unreadable(path, error))?.path(), folder == path);
+            }
+        }
+        Ok(lies)
+    }
+
+    /// Whether it has what this backend reads of a folder.
+    fn is_for(&self, backend: Backend) -> bool {
+        match backend {
+            Backend::Llama => false,
+            Backend::Onnx => self.is_onnx,
+            Backend::Mlx => self.has_config && self.has_safetensors,
+        }
+    }
+
     fn see(&mut self, file: PathBuf, is_its_own: bool) {
         self.is_onnx |= has_onnx_name(&file);
         self.has_safetensors |= is_its_own && has_extension(&file, "safetensors");
@@ -241,6 +284,47 @@ mod tests {
             }
             std::fs::remove_dir_all(&folder).unwrap();
         }
+    }
+
+    /// A folder with the weights in both formats is for either.
+    #[test]
+    fn a_backend_that_is_asked_for_must_read_what_there_is() {
+        let folder = std::env::temp_dir().join(format!("infer-format-asked-{}", std::process::id()));
+        let [gguf, onnx, mlx, both] = ["gguf", "onnx", "mlx", "both"].map(|name| folder.join(name));
+        for (place, files) in [
+            (&gguf, &["model.gguf"][..]),
+            (&onnx, &["config.json", "onnx/model.onnx"]),
+            (&mlx, &["config.json", "model.safetensors"]),
+            (&both, &["config.json", "model.safetensors", "model.onnx"]),
+        ] {
+            for file in files {
+                let path = place.join(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, if file.ends_with("gguf") { "GGUF\x03" } else { "\x08\x0a\x12\x07pytorch" })
+                    .unwrap();
+            }
+        }
+        for (path, readers) in [
+            (gguf.join("model.gguf"), &[Backend::Llama][..]),
+            (onnx.join("onnx/model.onnx"), &[Backend::Onnx]),
+            (onnx, &[Backend::Onnx]),
+            (mlx, &[Backend::Mlx]),
+            (both, &[Backend::Onnx, Backend::Mlx]),
+            // What is none of them is for the backend to tell.
+            (gguf, Backend::ALL),
+            (folder.join("nothing"), Backend::ALL),
+        ] {
+            for &asked in Backend::ALL {
+                let Err(error) = check(&path, asked) else {
+                    assert!(readers.contains(&asked), "{}: {asked}", path.display());
+                    continue;
+                };
+                assert!(!readers.contains(&asked) && error.kind() == ErrorKind::InvalidInput, "{error}");
+                let (text, asked) = (error.to_string(), format!("the backend `{asked}` was asked for"));
+                assert!(text.contains(&format!("for the backend `{}`", readers[0])) && text.contains(&asked), "{text}");
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

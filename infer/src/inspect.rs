@@ -1,9 +1,12 @@
 use crate::{Backend, ModelSource, backends};
 use infer_core::{
     ModelInfo, Result,
-    cost::{Dims, Weights},
+    cost::{Dims, KvRows, KvType, Weights},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// What a model file says of itself, read without native code and without the weights.
 ///
@@ -17,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub struct Inspection {
     /// The backend that reads it.
     pub backend: Backend,
+    /// What can be done with it; `None` where that is not known, and for what is no model by itself.
+    pub kind: Option<ModelKind>,
     /// The format and its version, such as `GGUF 3`.
     pub format: String,
     /// The files it lies in, with their sizes in bytes; several for a split model.
@@ -27,10 +32,43 @@ pub struct Inspection {
     pub weights: Weights,
     /// The dimensions that [`cost`](crate::cost) counts with; `None` for an architecture it does not describe.
     pub dims: Option<Dims>,
+    /// The format of keys and values and the rows that a sequence comes to have, where the backend takes them as they are needed and has the format
+    /// from the weights; `None` where a session's options choose.
+    pub kv: Option<(KvType, KvRows)>,
     /// The vocabulary's family and how text is cut before it is encoded, as the file names them.
     pub tokenizer: Option<String>,
     /// Everything else: names and values as text, in the order of the file. Long values are cut.
     pub metadata: Vec<(String, String)>,
+}
+
+/// What a model does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// It goes on with a text, token by token: [`Model::session`](crate::Model::session).
+    Decoder,
+    /// It reads a text at once, for a vector or scores: [`Model::encoder`](crate::Model::encoder).
+    Encoder,
+    /// It is no model of text, but a graph of named tensors.
+    Graph,
+}
+
+impl ModelKind {
+    /// Its name in one word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Decoder => "decoder",
+            Self::Encoder => "encoder",
+            Self::Graph => "graph",
+        }
+    }
+}
+
+impl fmt::Display for ModelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// Reads what a model file says of itself.

@@ -106,14 +106,14 @@ mod worker;
 pub use backends::*;
 #[cfg(feature = "chat")]
 pub use conversation::chat_template;
-pub use device::{Device, Installed, devices, installed};
+pub use device::{Device, Installed, Runtime, devices, installed, runtimes};
 pub use engine::{
     Answer, Blocking, Engine, EngineBuilder, EngineStats, Generation, Happened, StepTimes, Timeline, TimelineEvent,
     WhenFull,
 };
 pub use generator::{Generator, Pieces};
 pub use infer_core::*;
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Inspection, ModelKind, inspect};
 pub use piece::{Completion, Finish, FinishReason, Piece, Stats};
 pub use request::{Overflow, Prompt, Request};
 pub use source::{Library, ModelSource, open};

@@ -98,7 +98,7 @@ impl ModelSource {
         Self { path: path.into(), backend: None, library: Library::Default, devices: None, vocab_only: false }
     }
 
-    /// The backend that is to open it, whatever the file looks like.
+    /// The backend that is to open it, where its format is not recognised, or several read it. One that is known to be of another backend is refused.
     #[must_use]
     pub fn with_backend(mut self, backend: Backend) -> Self {
         self.backend = Some(backend);

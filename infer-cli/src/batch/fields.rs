@@ -1,4 +1,4 @@
-//! The fields of a JSON object, taken one by one: what is left at the end is a field that nobody knows.
+//! The fields of a JSON object, taken one by one, of which each must be known.
 
 use serde::{
     Deserialize, Deserializer,
@@ -52,13 +52,35 @@ impl Fields {
         }
     }
 
-    /// Nothing may be left.
-    pub(crate) fn end(self, known: &[&str]) -> Result<(), String> {
-        match self.0.first() {
-            Some((name, _)) => Err(format!("unknown field `{name}`; there are {}", known.join(", "))),
-            None => Ok(()),
-        }
+    /// Whether there is a field of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|field| field.0 == name)
     }
+
+    /// Each has to be one of these: looked at before any is taken, since one that is missing may be there by a wrong name.
+    pub(crate) fn check(&self, known: &[&str]) -> Result<(), String> {
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) else { return Ok(()) };
+        let near = match nearest(name, known) {
+            Some(near) => format!("did you mean `{near}`? There"),
+            None => "there".to_owned(),
+        };
+        Err(format!("unknown field `{name}`; {near} are {}", known.join(", ")))
+    }
+
+    /// Nothing may be left: all that is known is taken.
+    pub(crate) fn end(&self) {
+        debug_assert!(self.0.is_empty(), "`{}` is known, and not taken", self.0[0].0);
+    }
+}
+
+/// The known name that this one may have been meant for.
+fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    // Names are told apart by their letters: `maxTokens` and `max-tokens` are `max_tokens`.
+    let letters = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let meant = letters(name);
+    let apart = |known: &str| strsim::damerau_levenshtein(&meant, &letters(known));
+    let near = known.iter().copied().min_by_key(|known| apart(known))?;
+    (3 * apart(near) <= meant.chars().count()).then_some(near)
 }
 
 /// What an error says, without a place: of a value that was taken out of its line it would be a wrong one.
@@ -110,7 +132,27 @@ mod tests {
         assert_eq!(fields.raw("b").unwrap().get(), "[1,  2]", "as it is written");
         assert_eq!(fields.texts("d").unwrap().unwrap(), ["x"]);
         assert_eq!(fields.texts("e").unwrap().unwrap(), ["x", "y"]);
-        fields.end(&[]).unwrap();
+        fields.end();
+    }
+
+    #[test]
+    fn a_name_that_is_near_is_told() {
+        let known = ["prompt", "max_tokens", "n", "stop", "stop_tokens", "top_p", "top_k"];
+        for (name, near) in [
+            ("promt", Some("prompt")),
+            ("pormpt", Some("prompt")),
+            ("maxTokens", Some("max_tokens")),
+            ("max-token", Some("max_tokens")),
+            ("Stop", Some("stop")),
+            ("topp", Some("top_p")),
+            ("N", Some("n")),
+            ("temperature", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, &known), near, "{name}");
+        }
+        assert_eq!(nearest("a", &[]), None);
     }
 
     #[test]
@@ -127,6 +169,12 @@ mod tests {
         }
         let mut fields = Fields::of(r#"{"a": "x", "b": 1}"#).unwrap();
         assert_eq!(fields.take::<f32>("a").unwrap_err(), "`a`: invalid type: string \"x\", expected f32");
-        assert_eq!(fields.end(&["a", "c"]).unwrap_err(), "unknown field `b`; there are a, c");
+        fields.check(&["a", "b", "c"]).unwrap();
+        let mut fields = Fields::of(r#"{"b": 1}"#).unwrap();
+        assert_eq!(fields.check(&["a", "long"]).unwrap_err(), "unknown field `b`; there are a, long");
+        let said = "unknown field `b`; did you mean `B`? There are B, c";
+        assert_eq!(fields.check(&["B", "c"]).unwrap_err(), said);
+        fields.raw("b").unwrap();
+        fields.check(&[]).unwrap();
     }
 }

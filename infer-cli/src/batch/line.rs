@@ -86,8 +86,11 @@ impl Line {
         if id.as_ref().is_some_and(|id| id.get().starts_with(['{', '[', 't', 'f'])) {
             return Err(BadLine { id: None, what: "`id`: a text or a number is wanted".to_owned() });
         }
-        match request(&mut fields, defaults).and_then(|request| fields.end(&FIELDS).map(|()| request)) {
-            Ok((request, has_logprobs)) => Ok(Self { id, request, has_logprobs }),
+        match fields.check(&FIELDS).and_then(|()| request(&mut fields, defaults)) {
+            Ok((request, has_logprobs)) => {
+                fields.end();
+                Ok(Self { id, request, has_logprobs })
+            }
             Err(what) => Err(BadLine { id, what }),
         }
     }
@@ -97,6 +100,7 @@ fn request(fields: &mut Fields, defaults: &Defaults) -> Result<(Request, bool), 
     let mut request = defaults.request.clone();
     request.prompt = prompt(fields)?;
     if let Some(tools) = fields.raw("tools") {
+        message::check_tools(&tools)?;
         request.tools = Some(tools.get().to_owned());
     }
     if let Some(choice) = fields.raw("tool_choice") {
@@ -166,10 +170,14 @@ fn close(fields: &mut Fields, defaults: &Defaults, request: &mut Request) -> Res
 /// `auto`, `none`, `required`, or the one function that is to be called.
 fn tool_choice(choice: &RawValue) -> Result<ToolChoice, String> {
     #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
     struct Named {
+        #[serde(rename = "type")]
+        _type: Option<String>,
         function: Function,
     }
     #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
     struct Function {
         name: String,
     }
@@ -300,8 +308,14 @@ mod tests {
         let named = choice(r#"{"type": "function", "function": {"name": "time"}}"#);
         assert_eq!(named, Ok(ToolChoice::Named("time".to_owned())));
         assert!(choice(r#""sometimes""#).unwrap_err().starts_with("`tool_choice` is \"sometimes\"; there are auto"));
-        assert!(choice(r#"{"name": "time"}"#).unwrap_err().starts_with("`tool_choice`: missing field `function`"));
+        let said = "`tool_choice`: unknown field `name`, expected `type` or `function`";
+        assert!(choice(r#"{"name": "time"}"#).unwrap_err().starts_with(said));
+        assert!(choice(r#"{"type": "function"}"#).unwrap_err().starts_with("`tool_choice`: missing field `function`"));
+        let said = "`tool_choice`: unknown field `nme`, expected `name`";
+        assert!(choice(r#"{"function": {"nme": "time"}}"#).unwrap_err().starts_with(said));
         assert!(!request(r#", "parallel_tool_calls": false"#).unwrap().parallel_tool_calls);
+        let wrong = parse(r#"{"prompt": "x", "tools": [{"function": {"name": "f", "paramters": {}}}]}"#).unwrap_err();
+        assert!(wrong.starts_with("tool 0: unknown field `paramters`; did you mean `parameters`?"), "{wrong}");
     }
 
     #[test]
@@ -350,7 +364,14 @@ mod tests {
             (r#"{"prompt": "a", "temperature": [1]}"#, "`temperature`: invalid type: sequence"),
             (r#"{"prompt": "a", "stop": 3}"#, "`stop`: invalid type: integer `3`"),
             (r#"{"prompt": "a", "logit_bias": {"a": 1}}"#, "`logit_bias`: "),
-            (r#"{"prompt": "a", "maxtokens": 3}"#, "unknown field `maxtokens`; there are id, prompt, messages,"),
+            (
+                r#"{"prompt": "a", "maxtokens": 3}"#,
+                "unknown field `maxtokens`; did you mean `max_tokens`? There are id, prompt,",
+            ),
+            (r#"{"prompt": "a", "budget": 3}"#, "unknown field `budget`; there are id, prompt, messages,"),
+            // It is not told that `prompt` is missing.
+            (r#"{"promt": "a", "temprature": "b"}"#, "unknown field `promt`; did you mean `prompt`?"),
+            (r#"{"prompt": null, "mesages": null}"#, "unknown field `mesages`; did you mean `messages`?"),
             (r#"{"prompt": "a", "prompt": "b"}"#, "`prompt` stands twice"),
         ] {
             let error = parse(line).unwrap_err();

@@ -8,6 +8,9 @@ use serde_json::value::RawValue;
 /// The fields of a message.
 const FIELDS: [&str; 6] = ["role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"];
 
+/// The fields of a function.
+const FUNCTION: [&str; 4] = ["name", "description", "parameters", "strict"];
+
 /// The roles there are: of another one a template would make what it likes, or nothing.
 const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 
@@ -58,7 +61,26 @@ pub(crate) fn parse(messages: &RawValue) -> Result<Vec<Message>, String> {
     messages.into_iter().enumerate().map(one).collect()
 }
 
+/// Each tool of a list has the fields of one, and no others: a schema by a wrong name would be none. What they say is looked at by who uses them.
+pub(crate) fn check_tools(tools: &RawValue) -> Result<(), String> {
+    let tools: Vec<Fields> = serde_json::from_str(tools.get()).map_err(|error| format!("`tools`: {}", said(&error)))?;
+    tools
+        .into_iter()
+        .enumerate()
+        .try_for_each(|(at, tool)| check_tool(tool).map_err(|what| format!("tool {at}: {what}")))
+}
+
+fn check_tool(mut tool: Fields) -> Result<(), String> {
+    // A function may stand by itself.
+    if tool.has("name") {
+        return tool.check(&[&["type"], &FUNCTION[..]].concat());
+    }
+    tool.check(&["type", "function"])?;
+    tool.take::<Fields>("function")?.map_or(Ok(()), |function| function.check(&FUNCTION))
+}
+
 fn message(mut fields: Fields) -> Result<Message, String> {
+    fields.check(&FIELDS)?;
     let role: String = fields.take("role")?.ok_or("`role` is wanted")?;
     let calls =
         fields.take::<Vec<Call>>("tool_calls")?.map(|calls| calls.into_iter().map(ToolCall::from).collect::<Vec<_>>());
@@ -81,7 +103,7 @@ fn message(mut fields: Fields) -> Result<Message, String> {
             message = message.with_field(name, value.get());
         }
     }
-    fields.end(&FIELDS)?;
+    fields.end();
     if !ROLES.contains(&message.role.as_str()) {
         return Err(format!("unknown role `{}`; there are {}", message.role, ROLES.join(", ")));
     }
@@ -133,6 +155,26 @@ mod tests {
     }
 
     #[test]
+    fn tools_have_the_fields_of_tools() {
+        let check = |json: &str| check_tools(&RawValue::from_string(json.to_owned()).unwrap());
+        check(r#"[{"type": "function", "function": {"name": "f", "description": "", "parameters": {"any": 1}, "strict": true}}]"#).unwrap();
+        check(r#"[{"name": "f"}, {"type": "function", "name": "f", "parameters": {}}]"#).unwrap();
+        for (json, said) in [
+            ("{}", "`tools`: invalid type: map, expected a sequence"),
+            (
+                r#"[{"name": "f"}, {"functoin": {"name": "f"}}]"#,
+                "tool 1: unknown field `functoin`; did you mean `function`?",
+            ),
+            (r#"[{"name": "f", "descripton": ""}]"#, "tool 0: unknown field `descripton`; did you mean `description`?"),
+            (r#"[{"function": {"name": "f", "schema": {}}}]"#, "tool 0: unknown field `schema`; there are name,"),
+            (r#"[{"function": 3}]"#, "tool 0: `function`: invalid type: integer `3`"),
+        ] {
+            let error = check(json).unwrap_err();
+            assert!(error.starts_with(said), "{json}: {error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_the_messages_number() {
         for (json, said) in [
             ("[]", "`messages` is empty"),
@@ -141,6 +183,10 @@ mod tests {
             (r#"[{"role": "user"}]"#, "message 0: `content` is wanted"),
             (r#"[{"role": "user", "content": 3}]"#, "message 0: `content`: invalid type: integer `3`"),
             (r#"[{"role": "user", "content": "a", "mood": 1}]"#, "message 0: unknown field `mood`; there are role,"),
+            (
+                r#"[{"rol": "user", "content": "a"}]"#,
+                "message 0: unknown field `rol`; did you mean `role`? There are role,",
+            ),
             (r#"[{"role": "user", "content": [{"type": "text"}]}]"#, "message 0: `content`: a part without `text`"),
             (
                 r#"[{"role": "user", "content": [{"type": "image_url"}]}]"#,

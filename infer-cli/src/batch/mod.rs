@@ -254,7 +254,8 @@ impl Batch {
                 model.session(&options)
             });
         }
-        Ok(self.adapters.iter().cloned().fold(builder, EngineBuilder::with_adapter).build()?)
+        let builder = self.adapters.iter().cloned().fold(builder, EngineBuilder::with_adapter);
+        self.model.build(builder)
     }
 
     fn at_once(&self) -> usize {

@@ -6,7 +6,7 @@ mod report;
 use crate::{failure::Failure, output};
 use infer::{
     Error,
-    cost::{Dims, Estimate, KvType, Setup, Weights},
+    cost::{Dims, Estimate, KvRows, KvType, Setup, Weights},
 };
 use report::Report;
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ pub(crate) struct Cost {
     #[arg(long, short, value_name = "N")]
     ctx: Option<usize>,
 
-    /// The number format of the KV cache.
-    #[arg(long, value_name = "TYPE", default_value_t = KvType::F16)]
-    kv: KvType,
+    /// The number format of the KV cache; f16 if not given, with MLX what the model computes in, which is all there is.
+    #[arg(long, value_name = "TYPE")]
+    kv: Option<KvType>,
 
     /// Whether it fits in this much, such as 16GiB; what this process can have now if not given.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -95,6 +95,8 @@ struct Subject {
     parameters: u64,
     weights: Weights,
     context: Option<usize>,
+    /// The KV cache, where it is not for the options of a session to choose.
+    kv: Option<(KvType, KvRows)>,
 }
 
 impl Cost {
@@ -105,14 +107,31 @@ impl Cost {
             (Some(0) | None, None) => 4096,
             (Some(positions), _) => positions,
         };
-        let mut setup = Setup::new(positions).with_kv(self.kv, self.kv);
+        let kv = self.kv_type(&subject)?;
+        let mut setup = Setup::new(positions).with_kv(kv, kv);
         if subject.dims.encoder {
             // A text cannot be cut, and there is room for logits of all its tokens also where nothing computes any.
             setup = setup.with_batch(positions).with_outputs(positions);
         }
-        let estimate = Estimate::new(&subject.dims, subject.weights.bytes(), &setup);
+        let mut estimate = Estimate::new(&subject.dims, subject.weights.bytes(), &setup);
+        if let Some((_, rows)) = &subject.kv {
+            estimate.kv = rows.bytes(kv, positions);
+        }
         let memory = self.memory.or_else(|| Some(infer::machine::available_memory()?.bytes));
         Report::new(&subject, &setup, &estimate, memory).print(self.json)
+    }
+
+    fn kv_type(&self, subject: &Subject) -> Result<KvType, Failure> {
+        match (self.kv, &subject.kv) {
+            (Some(asked), Some((kind, _))) if asked != *kind => Err(Error::unsupported(format!(
+                "there is no KV cache in {asked} for {}: the backend keeps keys and values in what the model computes in, which is {kind}; \
+                 leave --kv out",
+                subject.name
+            ))
+            .into()),
+            (_, Some((kind, _))) => Ok(*kind),
+            (asked, None) => Ok(asked.unwrap_or_default()),
+        }
     }
 
     fn subject(&self) -> Result<Subject, Failure> {
@@ -166,7 +185,7 @@ impl Subject {
         let parameters = dims.parameters().total();
         let mut weights = Weights::default();
         weights.add(dtype.as_str(), parameters, dtype.bytes(parameters));
-        Self { name, dims, parameters, weights, context }
+        Self { name, dims, parameters, weights, context, kv: None }
     }
 }
 
@@ -198,6 +217,7 @@ fn of_file(path: &std::path::Path) -> Result<Subject, Failure> {
         parameters: file.info.parameters,
         weights: file.weights,
         context,
+        kv: file.kv,
     })
 }
 

@@ -47,6 +47,8 @@ struct Kv {
     bytes_per_position: u64,
     positions: usize,
     bytes: u64,
+    /// Rows that are taken at once, where they are taken as they are needed; `None` where all are there from the beginning.
+    step: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -101,9 +103,13 @@ impl<'s> Report<'s> {
             positions: setup.positions,
             kv: (!dims.encoder).then(|| Kv {
                 kind: setup.keys.as_str(),
-                bytes_per_position: dims.kv_bytes_per_position(setup.keys, setup.values),
+                bytes_per_position: subject.kv.as_ref().map_or_else(
+                    || dims.kv_bytes_per_position(setup.keys, setup.values),
+                    |(kind, rows)| rows.bytes_per_position(*kind),
+                ),
                 positions: setup.positions,
                 bytes: estimate.kv,
+                step: subject.kv.as_ref().map(|(_, rows)| rows.step()),
             }),
             flops_per_token: Flops {
                 exact: flops.total(),
@@ -162,10 +168,11 @@ impl<'s> Report<'s> {
             row(
                 "KV cache",
                 format!(
-                    "{} a position, {} at {positions} positions, in {}",
+                    "{} a position, {} at {positions} positions, in {}{}",
                     output::bytes(kv.bytes_per_position),
                     output::bytes(kv.bytes),
-                    kv.kind
+                    kv.kind,
+                    kv.step.map_or(String::new(), |step| format!(", taken in steps of {step} positions a sequence"))
                 ),
             );
         }
@@ -232,10 +239,17 @@ fn remarks(subject: &Subject, setup: &Setup) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(trained) = subject.context.filter(|&trained| positions > trained) {
         let (positions, trained) = (output::count(positions as u64), output::count(trained as u64));
-        remarks.push(format!(
-            "{positions} positions are more than the {trained} the model was trained for: results beyond them may be nonsense, and a model \
-             whose positions are learned refuses them"
-        ));
+        // What keeps rows as they are needed has no more of them than that.
+        let then = match subject.kv {
+            Some(_) => "no sequence gets that many, but several together may",
+            None => "results beyond them may be nonsense, and a model whose positions are learned refuses them",
+        };
+        remarks.push(format!("{positions} positions are more than the {trained} the model was trained for: {then}"));
+    }
+    if subject.kv.as_ref().is_some_and(|(_, rows)| rows.has_window(positions)) {
+        remarks.push(
+            "layers with a sliding window are counted with what they keep at most, and not with every position".into(),
+        );
     }
     let (block, head) = (format.block_elements(), subject.dims.head_dim);
     if subject.dims.encoder {

@@ -1,3 +1,4 @@
+use super::product;
 use crate::{Error, Result};
 use std::{fmt, str::FromStr};
 
@@ -86,6 +87,77 @@ impl KvType {
     }
 }
 
+/// The rows of keys and values that a sequence has, layer by layer, of a runtime that takes them as they are needed: in steps, and of a layer
+/// with a window no more than that needs.
+///
+/// ```
+/// use infer_core::cost::{KvRows, KvType};
+///
+/// // Two layers of 2 x 64 numbers a position, one of which holds 100 rows at most, in steps of 32 rows.
+/// let rows = KvRows::new(32).with_layer(128, None).with_layer(128, Some(100));
+/// assert_eq!(rows.bytes(KvType::F16, 1), 2 * 128 * (32 + 32));
+/// assert_eq!(rows.bytes(KvType::F16, 1000), 2 * 128 * (1024 + 128));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvRows {
+    step: usize,
+    /// The numbers of a position, and the most positions that are held.
+    layers: Vec<(usize, Option<usize>)>,
+}
+
+impl KvRows {
+    /// Of no layer yet. Rows come and go `step` at a time.
+    ///
+    /// # Panics
+    /// `step` is 0.
+    #[must_use]
+    pub const fn new(step: usize) -> Self {
+        assert!(step > 0, "a step of no rows");
+        Self { step, layers: Vec::new() }
+    }
+
+    /// Adds a layer, whose keys and values of a position are so many numbers together, and which holds `most` positions at most.
+    #[must_use]
+    pub fn with_layer(mut self, numbers: usize, most: Option<usize>) -> Self {
+        self.layers.push((numbers, most));
+        self
+    }
+
+    /// Rows by which a layer grows.
+    #[must_use]
+    pub const fn step(&self) -> usize {
+        self.step
+    }
+
+    /// Whether some layer holds fewer than all positions of so many.
+    #[must_use]
+    pub fn has_window(&self, positions: usize) -> bool {
+        self.layers.iter().any(|(_, most)| most.is_some_and(|most| most < positions))
+    }
+
+    /// The most numbers that a sequence of so many positions comes to have.
+    #[must_use]
+    pub fn numbers(&self, positions: usize) -> u64 {
+        let layer = |&(numbers, most): &(usize, Option<usize>)| {
+            let rows = most.map_or(positions, |most| positions.min(most));
+            product(&[numbers, rows.checked_next_multiple_of(self.step).unwrap_or(usize::MAX)])
+        };
+        self.layers.iter().map(layer).fold(0, u64::saturating_add)
+    }
+
+    /// The bytes of [`numbers`](Self::numbers) in this format.
+    #[must_use]
+    pub fn bytes(&self, kind: KvType, positions: usize) -> u64 {
+        kind.bytes(self.numbers(positions))
+    }
+
+    /// The bytes of one position, over all layers.
+    #[must_use]
+    pub fn bytes_per_position(&self, kind: KvType) -> u64 {
+        kind.bytes(self.layers.iter().fold(0, |sum: u64, &(numbers, _)| sum.saturating_add(numbers as u64)))
+    }
+}
+
 impl fmt::Display for KvType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -117,6 +189,24 @@ mod tests {
         assert_eq!("Q8_0".parse::<KvType>().unwrap(), KvType::Q8_0);
         let error = "i8".parse::<KvType>().unwrap_err().to_string();
         assert!(error.contains("`i8`") && error.contains("q8_0"), "{error}");
+    }
+
+    #[test]
+    fn rows_come_in_steps_and_a_window_holds_no_more_than_it_needs() {
+        let rows = KvRows::new(256).with_layer(10, None).with_layer(1, Some(1100));
+        for (positions, numbers, has_window) in [
+            (0, 0, false),
+            (1, 11 * 256, false),
+            (256, 11 * 256, false),
+            (257, 11 * 512, false),
+            (1200, 11 * 1280, true),
+            (9000, 92_160 + 1280, true),
+        ] {
+            assert_eq!((rows.numbers(positions), rows.has_window(positions)), (numbers, has_window), "{positions}");
+        }
+        assert_eq!(rows.bytes(KvType::F32, 1), 4 * 11 * 256);
+        assert_eq!((rows.bytes_per_position(KvType::Bf16), rows.step()), (22, 256));
+        assert_eq!(rows.numbers(usize::MAX), u64::MAX);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod kv;
 mod memory;
 
 pub use dims::{Biases, Dims, Flops, Parameters};
-pub use kv::KvType;
+pub use kv::{KvRows, KvType};
 pub use memory::{DtypeWeights, Estimate, Fit, Setup, Weights};
 
 /// The product, or the largest number there is.

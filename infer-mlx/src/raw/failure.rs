@@ -57,6 +57,11 @@ impl Failure {
         Self { kind: ErrorKind::InvalidInput, code: sys::INFER_MLX_ARGUMENT.into(), message }
     }
 
+    /// Whether elements were asked for that nothing has computed yet.
+    pub(crate) fn is_unevaluated(&self) -> bool {
+        self.code == i64::from(sys::INFER_MLX_UNEVALUATED)
+    }
+
     /// Of an operation that only looks at shapes and types: what MLX does not take there is the caller's.
     #[cold]
     pub(super) fn of_shapes(mut self) -> Self {

@@ -1,6 +1,11 @@
 //! A model that fails when it is told to, in the middle of an evaluation.
 
-use crate::{Array, LoadOptions, Mlx, Model, Session, SessionOptions, kv::CacheShape, models::Decoder, step::Step};
+use crate::{
+    Array, LoadOptions, Mlx, Model, Session, SessionOptions,
+    kv::{CacheShape, Kv},
+    models::Decoder,
+    step::Step,
+};
 use infer_core::{Batch, ErrorKind, OpenOptions, Sampling, Sequence, Session as _, Token, Want};
 use std::{cell::Cell, rc::Rc};
 
@@ -109,6 +114,41 @@ fn a_pass_that_fails_moves_nothing() {
         let apart = row.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(apart < 1e-4, "{apart}");
         assert_eq!(token, reference.outputs().token(0));
+    }
+}
+
+/// What the folder says, before anything is loaded, is what a session takes, whatever its numbers are and where its layers have windows.
+#[test]
+fn keys_and_values_take_what_their_folder_says() {
+    let mlx = Mlx::load(&LoadOptions::new()).unwrap();
+    for name in [
+        "tiny-mlx-llama",
+        "tiny-mlx-llama-f16",
+        "tiny-mlx-llama-bf16",
+        "tiny-mlx-llama-4bit",
+        "tiny-mlx-llama-mixed",
+        "tiny-mlx-mistral-windows",
+        "tiny-mlx-qwen2",
+        "tiny-mlx-qwen3",
+        "tiny-mlx-gemma3-bf16",
+        "tiny-mlx-phi3-longrope",
+    ] {
+        let model = Model::open(&mlx, build_support::fixtures::model(name).unwrap()).unwrap();
+        let (kind, rows) = model.package().kv().expect("it is a decoder").clone();
+        let mut session = model.session(&SessionOptions::new().with_micro_batch(8)).unwrap();
+        let seq = session.open(&OpenOptions::default()).unwrap();
+        let context = session.limits.context;
+        let all = session.layout.keeps_all();
+        assert_eq!(session.layout.most_bytes(context, session.dtype), rows.bytes(kind, context), "{name}");
+        for count in [1, 255, 4] {
+            logits(&mut session, &seq, &tokens(count.min(context as u32 - seq.len() as u32), 1)).unwrap();
+            let (held, most) = (session.kvs.iter().map(Kv::bytes).sum::<u64>(), rows.bytes(kind, seq.len()));
+            assert!(
+                if all { held == most } else { held <= most },
+                "{name}: {held} bytes of {} positions, not {most}",
+                seq.len()
+            );
+        }
     }
 }
 

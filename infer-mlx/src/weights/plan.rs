@@ -32,6 +32,8 @@ pub(crate) struct Planned {
     pub(super) read: Vec<(Place, Weight)>,
     pub(super) computed: Vec<(Weight, Compute)>,
     weights: cost::Weights,
+    /// Of numbers in floating point.
+    dtype: Option<DType>,
 }
 
 /// Makes a weight when all others have been read.
@@ -41,6 +43,19 @@ impl Planned {
     /// What is read, by the type of its numbers; the scales and biases of quantised weights are counted with them.
     pub(crate) fn weights(&self) -> &cost::Weights {
         &self.weights
+    }
+
+    /// The type of what is computed with all of them; `None` where there are none in floating point.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        self.dtype
+    }
+
+    /// Numbers of this type are among those that are computed with: where types differ, MLX computes in one that holds both.
+    fn compute_in(&mut self, dtype: DType) {
+        self.dtype = Some(match self.dtype {
+            Some(other) if other != dtype => DType::F32,
+            _ => dtype,
+        });
     }
 }
 
@@ -67,6 +82,7 @@ impl<'p> Plan<'p> {
         let weight = Weight::default();
         if let Some((place, tensor)) = self.take(name, shape, &[DType::F32, DType::F16, DType::Bf16]) {
             self.planned.weights.add(tensor.dtype().as_str(), tensor.elements(), tensor.bytes());
+            self.planned.compute_in(tensor.dtype());
             self.planned.read.push((place, weight.clone()));
         }
         weight
@@ -212,6 +228,9 @@ impl<'p> Plan<'p> {
         for ((name, columns, dtypes), weight) in parts.into_iter().zip(weights) {
             if let Some((place, tensor)) = self.take(&format!("{path}.{name}"), &[outputs, columns], dtypes) {
                 bytes += tensor.bytes();
+                if tensor.dtype().is_float() {
+                    self.planned.compute_in(tensor.dtype());
+                }
                 self.planned.read.push((place, weight));
             }
         }

@@ -20,7 +20,8 @@ impl Runtime for Api {
         if cfg!(target_vendor = "apple") { &["libinfer_mlx.dylib"] } else { &["libinfer_mlx.so"] };
     const PROBE: &'static str = "infer-mlx-probe";
     const HINT: &'static str = "three ways to provide one:
-  - `infer setup mlx` builds it into the cache, also in place of one that is old or damaged
+  - `infer setup mlx` builds it into the cache, also in place of one that is old or damaged: the one for processors (cpu), which is the
+    only one it makes
   - name one yourself by its absolute path: in INFER_MLX_LIBRARY, or in code (`--library`, LoadOptions::with_path)
   - put it beside the program, or into ../lib, with the libraries that it was built with
   the working directory and the system's own search are never looked in";

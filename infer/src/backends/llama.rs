@@ -5,7 +5,7 @@
 pub use infer_llama::*;
 
 use super::{Shared, by_default, linked, loaded, shared};
-use crate::{Backend, Inspection, Library, ModelSource};
+use crate::{Backend, Inspection, Library, ModelKind, ModelSource};
 use infer_core::{
     Result,
     cost::{Biases, Dims, Weights},
@@ -61,6 +61,7 @@ pub(super) fn installed() -> Vec<crate::Installed> {
         backend: Backend::Llama,
         place: place.to_owned(),
         path: path.map(Path::to_owned),
+        version: llama.as_ref().ok().map(|llama| llama.version().to_owned()),
         variant: llama.as_ref().ok().map(|llama| llama.variant().to_owned()),
         devices: llama.and_then(|llama| devices_of(&llama)),
     };
@@ -84,14 +85,28 @@ pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     });
     Ok(Inspection {
         backend: Backend::Llama,
+        kind: kind(&header),
         format: format!("GGUF {}", header.version()),
         files: header.parts().iter().map(|part| (part.path().to_owned(), part.bytes())).collect(),
         info: header.info(),
         weights,
         dims: dims(&header),
+        kv: None,
         tokenizer,
         metadata: header.metadata().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
     })
+}
+
+/// What it does. Models with an encoder and a decoder (T5) are neither, and an adapter is no model.
+fn kind(header: &Header) -> Option<ModelKind> {
+    let is_adapter = header.value("general.type").and_then(Value::as_str) == Some("adapter");
+    let is_causal = header.field("attention.causal") != Some(&Value::Bool(false));
+    match &*header.info().architecture {
+        _ if is_adapter => None,
+        "t5" | "t5encoder" => None,
+        _ if is_causal => Some(ModelKind::Decoder),
+        _ => Some(ModelKind::Encoder),
+    }
 }
 
 /// The dimensions of a transformer, as its fields and the presence of tensors tell them.

@@ -6,7 +6,7 @@
 
 pub use infer_mlx::*;
 
-use crate::{Backend, Inspection, Library, ModelSource};
+use crate::{Backend, Inspection, Library, ModelKind, ModelSource};
 use infer_core::{Error, Result, huggingface::Settings};
 use std::ops::ControlFlow;
 
@@ -65,6 +65,7 @@ pub(super) fn installed() -> Vec<crate::Installed> {
         backend: Backend::Mlx,
         place: one.place,
         path: Some(one.path),
+        version: one.library.as_ref().ok().map(|library| library.version.to_owned()),
         variant: one.library.as_ref().ok().map(|library| library.variant.to_owned()),
         devices: one.library.map(|library| listed(library.devices)),
     })
@@ -96,11 +97,13 @@ pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     info.chat_template = Settings::read(package.folder())?.chat_template().map(str::to_owned);
     Ok(Inspection {
         backend: Backend::Mlx,
+        kind: Some(if package.is_encoder() { ModelKind::Encoder } else { ModelKind::Decoder }),
         format: "safetensors".to_owned(),
         files: package.files(),
         info,
         weights: package.weights().clone(),
         dims: Some(*package.dims()),
+        kv: package.kv().cloned(),
         tokenizer: package.folder().join("tokenizer.json").is_file().then(|| "tokenizer.json".to_owned()),
         metadata: metadata(&package),
     })

@@ -6,7 +6,7 @@
 
 pub use infer_onnx::*;
 
-use crate::{Backend, Inspection, Library, ModelSource};
+use crate::{Backend, Inspection, Library, ModelKind, ModelSource};
 use infer_core::{Error, Result, cost::Weights};
 use std::ops::ControlFlow;
 
@@ -58,7 +58,8 @@ pub(super) fn installed() -> Vec<crate::Installed> {
     let all = Onnx::installed(&LoadOptions::new()).into_iter();
     all.map(|one| crate::Installed {
         backend: Backend::Onnx,
-        variant: one.version.as_ref().ok().cloned(),
+        version: one.version.as_ref().ok().cloned(),
+        variant: None,
         // Of several, a process has one.
         devices: one.version.and_then(|_| devices(&Library::At(one.path.clone()))),
         place: one.place,
@@ -77,11 +78,17 @@ pub(super) fn inspect(source: &ModelSource) -> Result<Inspection> {
     let operators = header.opset("").map_or(String::new(), |version| format!(", operators of version {version}"));
     Ok(Inspection {
         backend: Backend::Onnx,
+        kind: Some(match package.form() {
+            Form::Graph => ModelKind::Graph,
+            Form::Encoder => ModelKind::Encoder,
+            _ => ModelKind::Decoder,
+        }),
         format: format!("ONNX {}{operators}, {}", header.ir_version(), package.form()),
         files: package.files(),
         info: package.info().clone(),
         weights,
         dims: None,
+        kv: None,
         tokenizer: package.folder().join("tokenizer.json").is_file().then(|| "tokenizer.json".to_owned()),
         metadata: metadata(header, contents),
     })
