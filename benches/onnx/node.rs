@@ -197,7 +197,8 @@ fn report(run: &mut Run, times: &Times<10>) {
         );
     };
     to_c("bound/to C", BOUND, C_BOUND, C_BOUND_AGAIN, "");
-    // A plain run is given memory, and makes a value over it; `InferenceSession.run` does the same, and so does the first of these in C.
+    // A plain run is given memory. It makes a value over it where the last run was given other memory; `InferenceSession.run` makes one each time,
+    // and so does the first of these in C.
     to_c("run/to C", PLAIN, C_ANEW, C_ANEW_AGAIN, ", which makes a value over the input each time,");
     to_c("run/to C with a value made once", PLAIN, C_PLAIN, C_PLAIN_AGAIN, "");
 }

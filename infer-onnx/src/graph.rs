@@ -20,7 +20,6 @@ use crate::{
 };
 use deadline::Watch;
 use infer_core::{Error, ErrorKind, Interrupt, Result};
-use inputs::Prepared;
 use ports::Ports;
 use std::{fmt, io::Cursor, path::Path, sync::Arc, time::Instant};
 
@@ -59,7 +58,7 @@ use std::{fmt, io::Cursor, path::Path, sync::Arc, time::Instant};
 /// ```
 pub struct Graph {
     // What runs gave goes before the session that it came from.
-    outputs: Vec<(usize, Option<raw::Value>)>,
+    outputs: raw::Outputs,
     session: raw::Session,
     options: raw::RunOptions,
     watch: Option<Watch>,
@@ -143,7 +142,17 @@ impl Graph {
         let ports = Arc::new(Ports::new(session.inputs().to_vec(), session.outputs().to_vec()));
         let options = raw::RunOptions::new(&tag)?;
         let onnx = onnx.clone();
-        Ok(Self { outputs: Vec::new(), session, options, watch: None, ports, providers, header, tag, onnx })
+        Ok(Self {
+            outputs: raw::Outputs::default(),
+            session,
+            options,
+            watch: None,
+            ports,
+            providers,
+            header,
+            tag,
+            onnx,
+        })
     }
 
     /// What it takes: its inputs in the graph's order, then those of its weights that a run may replace, which are
@@ -213,9 +222,11 @@ impl Graph {
         N: AsRef<str>,
         V: Into<Input<'a>>,
     {
-        let inputs = self.prepare(inputs)?;
-        self.want_all();
-        self.run_prepared(&inputs)
+        self.outputs.clear();
+        let mut call = self.session.call();
+        inputs::give(&self.onnx, &self.ports, inputs, &mut call)?;
+        self.outputs.want_all(self.ports.outputs.len());
+        call.run(&self.options, &mut self.outputs)
     }
 
     /// Runs the graph once, as far as these outputs need it.
@@ -227,16 +238,15 @@ impl Graph {
         N: AsRef<str>,
         V: Into<Input<'a>>,
     {
-        let inputs = self.prepare(inputs)?;
-        for (place, name) in outputs.iter().enumerate() {
-            let index = self.ports.output(name)?;
-            if outputs[..place].contains(name) {
-                self.outputs.clear();
+        self.outputs.clear();
+        let mut call = self.session.call();
+        inputs::give(&self.onnx, &self.ports, inputs, &mut call)?;
+        for name in outputs {
+            if !self.outputs.want(self.ports.output(name)?) {
                 return Err(invalid_input(format!("the output {name:?} is wanted twice")));
             }
-            self.outputs.push((index, None));
         }
-        self.run_prepared(&inputs)
+        call.run(&self.options, &mut self.outputs)
     }
 
     /// Runs the graph once, and stops it when it is not over at `deadline`.
@@ -250,9 +260,11 @@ impl Graph {
         N: AsRef<str>,
         V: Into<Input<'a>>,
     {
-        let inputs = self.prepare(inputs)?;
-        self.want_all();
-        self.watched(deadline, |graph| graph.run_prepared(&inputs))
+        self.outputs.clear();
+        let mut call = self.session.call();
+        inputs::give(&self.onnx, &self.ports, inputs, &mut call)?;
+        self.outputs.want_all(self.ports.outputs.len());
+        deadline::watched(&mut self.watch, &self.options, deadline, || call.run(&self.options, &mut self.outputs))
     }
 
     /// What the last run gave; nothing after an error.
@@ -266,10 +278,8 @@ impl Graph {
     /// # Errors
     /// [`InvalidInput`](ErrorKind::InvalidInput) when the graph has no such output, or the last run gave none.
     pub fn take(&mut self, output: &str) -> Result<Value> {
-        let wanted = self.ports.output(output)?;
-        let place = self.outputs.iter_mut().find(|(index, _)| *index == wanted);
-        let value = place.and_then(|(_, value)| value.take()).ok_or_else(|| outputs::not_there(output))?;
-        Value::of_runtime(value)
+        let value = self.outputs.take(self.ports.output(output)?);
+        Value::of_runtime(value.ok_or_else(|| outputs::not_there(output))?)
     }
 
     /// A place to keep inputs and outputs bound for many runs: see [`Binding`]. Outputs go into memory of the runtime's choice, until they are
@@ -297,7 +307,8 @@ impl Graph {
     pub fn run_bound_until(&mut self, deadline: Instant, binding: &mut Binding<'_>) -> Result<()> {
         // Also where nothing runs at all, there is nothing to show afterwards.
         binding.forget();
-        self.watched(deadline, |graph| graph.run_bound(binding))
+        let run = || binding.run(&mut self.session, &self.options);
+        deadline::watched(&mut self.watch, &self.options, deadline, run)
     }
 
     /// Stops runs of this graph, from any thread, for as long as it is raised. A run ends between two nodes.
@@ -325,43 +336,6 @@ impl Graph {
             // There is no memory for new ones. Those that are there can at least run.
             Err(_) => self.options.interrupt().lower(),
         }
-    }
-
-    /// Looks at the inputs of a run. What the last one gave is let go of.
-    fn prepare<'a, N, V>(&mut self, inputs: impl IntoIterator<Item = (N, V)>) -> Result<Prepared<'a>>
-    where
-        N: AsRef<str>,
-        V: Into<Input<'a>>,
-    {
-        self.outputs.clear();
-        inputs::prepare(&self.onnx, &self.ports, inputs)
-    }
-
-    fn want_all(&mut self) {
-        self.outputs.extend((0..self.ports.outputs.len()).map(|index| (index, None)));
-    }
-
-    fn run_prepared(&mut self, inputs: &Prepared<'_>) -> Result<()> {
-        let ran = self.session.run(&self.options, inputs.values(), &mut self.outputs);
-        if ran.is_err() {
-            self.outputs.clear();
-        }
-        ran
-    }
-
-    /// Runs with an eye on the clock.
-    fn watched(&mut self, deadline: Instant, run: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        if Instant::now() >= deadline {
-            self.outputs.clear();
-            return Err(raw::Stop::Deadline.into_error());
-        }
-        let watch = match self.watch.take() {
-            Some(watch) => watch,
-            None => Watch::new(self.options.deadline())?,
-        };
-        let ran = watch.until(deadline, || run(self));
-        self.watch = Some(watch);
-        ran
     }
 }
 

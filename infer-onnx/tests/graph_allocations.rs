@@ -1,8 +1,8 @@
-//! A bound run asks Rust's allocator for nothing.
+//! Runs ask Rust's allocator for nothing.
 
 mod kit;
 
-use infer_onnx::Graph;
+use infer_onnx::{Graph, TensorView};
 use kit::{
     load,
     model::{GraphOf, element, node, tensor, unary},
@@ -42,4 +42,19 @@ fn nor_where_the_shape_is_open() {
     let model =
         GraphOf::new("open").node(&node("Relu", &["in"], &["y"], &[])).input("in", &kind).output("y", &kind).model();
     assert_eq!(asked(&mut load(&model), "in", &[2, 3]), 0);
+}
+
+#[test]
+fn a_plain_run_allocates_nothing_whatever_it_is_lent() {
+    let mut graph = load(&unary("Relu", &tensor(element::F32, ["batch", "width"])));
+    let buffers = [[1.0_f32; 6], [2.0; 6]];
+    let mut sum = 0.0;
+    let mut run = |step: usize| {
+        let shape: &[usize] = if step.is_multiple_of(3) { &[2, 3] } else { &[3, 2] };
+        graph.run([("x", TensorView::new(shape, &buffers[step / 2 % 2]).unwrap())]).unwrap();
+        sum += graph.outputs().tensor("y").unwrap().as_slice::<f32>().unwrap()[0];
+    };
+    (0..4).for_each(&mut run);
+    let (asked, ()) = heap(|| (0..100).for_each(&mut run));
+    assert_eq!((asked.allocations, sum), (0, 156.0));
 }

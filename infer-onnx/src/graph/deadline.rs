@@ -1,12 +1,29 @@
 //! Ends runs that are not over in time.
 
-use crate::error::error;
+use crate::{error::error, raw};
 use infer_core::{ErrorKind, Interrupt, Result};
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{Builder, JoinHandle},
     time::Instant,
 };
+
+/// Runs with an eye on the clock; `watch` is there from the first time on.
+pub(super) fn watched(
+    watch: &mut Option<Watch>,
+    options: &raw::RunOptions,
+    deadline: Instant,
+    run: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    if Instant::now() >= deadline {
+        return Err(raw::Stop::Deadline.into_error());
+    }
+    let watch = match watch {
+        Some(watch) => watch,
+        None => watch.insert(Watch::new(options.deadline())?),
+    };
+    watch.until(deadline, run)
+}
 
 /// A thread that raises an interrupt when it is time. It sleeps otherwise.
 pub(super) struct Watch {

@@ -6,57 +6,49 @@ use super::{
 };
 use crate::{Input, Onnx, Port, TensorView, Value, ValueType, error::invalid_input, raw};
 use infer_core::Result;
-use std::ops::Deref;
 
-/// Values for inputs, by index, as the runtime takes them.
-pub(super) struct Prepared<'a>(Vec<(usize, raw::Borrowed<'a>)>);
-
-impl Prepared<'_> {
-    pub(super) fn values(&self) -> &[(usize, impl Deref<Target = raw::Value>)] {
-        &self.0
-    }
-}
-
-/// Looks at each, and at whether all are there.
-pub(super) fn prepare<'a, N, V>(
+/// Gives them to a run. Looks at each, and at whether all are there.
+pub(super) fn give<'a, N, V>(
     onnx: &Onnx,
     ports: &Ports,
     inputs: impl IntoIterator<Item = (N, V)>,
-) -> Result<Prepared<'a>>
+    call: &mut raw::Call<'_, 'a>,
+) -> Result<()>
 where
     N: AsRef<str>,
     V: Into<Input<'a>>,
 {
-    let inputs = inputs.into_iter();
-    let mut given: Vec<(usize, raw::Borrowed<'a>)> = Vec::with_capacity(inputs.size_hint().0);
-    for (name, value) in inputs {
+    for (place, (name, value)) in inputs.into_iter().enumerate() {
         let name = name.as_ref();
-        let index = ports.input(name)?;
-        if given.iter().any(|(other, _)| *other == index) {
+        let index = ports.input_near(place, name)?;
+        if call.is_given(index) {
             return Err(invalid_input(format!("the input {name:?} was given twice")));
         }
-        if let Some(value) = input(onnx, &ports.inputs[index], value.into())? {
-            given.push((index, value));
+        let port = &ports.inputs[index];
+        match value.into() {
+            Input::Tensor(tensor) => self::tensor(port, tensor, index, call)?,
+            Input::Value(Value::Tensor(tensor)) => self::tensor(port, tensor.view(), index, call)?,
+            Input::Value(value @ (Value::Sequence(_) | Value::Map(_))) => {
+                call.give(index, collection(onnx, port, value)?)?;
+            }
+            Input::Value(Value::Nothing) | Input::Nothing if port.is_optional() => {}
+            Input::Value(Value::Nothing) | Input::Nothing => return Err(other_kind("input", port, "nothing")),
         }
     }
-    ports.check_given(|index| given.iter().any(|(other, _)| *other == index))?;
-    Ok(Prepared(given))
+    ports.check_given(|index| call.is_given(index))
 }
 
-/// A value as the runtime takes it; `None` for one that is to be left out.
-fn input<'a>(onnx: &Onnx, port: &Port, input: Input<'a>) -> Result<Option<raw::Borrowed<'a>>> {
-    match input {
-        Input::Tensor(tensor) => self::tensor(port, tensor).map(Some),
-        Input::Value(Value::Tensor(tensor)) => self::tensor(port, tensor.view()).map(Some),
-        Input::Value(value @ (Value::Sequence(_) | Value::Map(_))) => Ok(Some(collection(onnx, port, value)?.into())),
-        Input::Value(Value::Nothing) | Input::Nothing if port.is_optional() => Ok(None),
-        Input::Value(Value::Nothing) | Input::Nothing => Err(other_kind("input", port, "nothing")),
+fn tensor<'a>(port: &Port, tensor: TensorView<'a>, index: usize, call: &mut raw::Call<'_, 'a>) -> Result<()> {
+    let (dtype, shape, bytes) = (tensor.dtype(), tensor.shape(), tensor.bytes());
+    // What was lent before was looked at then.
+    if bytes.is_some_and(|bytes| call.lend_again(index, dtype, shape, bytes)) {
+        return Ok(());
     }
-}
-
-fn tensor<'a>(port: &Port, tensor: TensorView<'a>) -> Result<raw::Borrowed<'a>> {
-    check_tensor("input", port, tensor.dtype(), tensor.shape())?;
-    tensor.to_raw()
+    check_tensor("input", port, dtype, shape)?;
+    match bytes {
+        Some(bytes) => call.lend(index, dtype, shape, bytes),
+        None => call.give(index, tensor.to_raw_copy()?),
+    }
 }
 
 /// A value in memory of the runtime's own.

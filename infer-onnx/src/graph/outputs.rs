@@ -13,18 +13,19 @@ pub struct Outputs<'a> {
 
 #[derive(Clone, Copy)]
 enum Values<'a> {
-    Run(&'a [(usize, Option<raw::Value>)]),
+    Run(&'a raw::Outputs),
     Bound(&'a raw::Binding<'a>),
+    Nothing,
 }
 
 impl<'a> Outputs<'a> {
-    pub(super) fn of_run(ports: &'a Ports, values: &'a [(usize, Option<raw::Value>)]) -> Self {
+    pub(super) fn of_run(ports: &'a Ports, values: &'a raw::Outputs) -> Self {
         Self { ports, values: Values::Run(values) }
     }
 
     /// Of a binding; none where it has not run.
     pub(super) fn of_binding(ports: &'a Ports, binding: Option<&'a raw::Binding<'a>>) -> Self {
-        Self { ports, values: binding.map_or(Values::Run(&[]), Values::Bound) }
+        Self { ports, values: binding.map_or(Values::Nothing, Values::Bound) }
     }
 
     /// An output, which must be a tensor.
@@ -48,8 +49,9 @@ impl<'a> Outputs<'a> {
     /// Each output that the last run gave, with its name, in the order of the graph, or in which they were asked for.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Result<ValueView<'a>>)> {
         let indices: Vec<usize> = match self.values {
-            Values::Run(values) => values.iter().map(|(index, _)| *index).collect(),
+            Values::Run(values) => values.indices().collect(),
             Values::Bound(_) => (0..self.ports.outputs.len()).collect(),
+            Values::Nothing => Vec::new(),
         };
         indices.into_iter().filter_map(move |index| {
             let value = self.value(index)?;
@@ -59,8 +61,9 @@ impl<'a> Outputs<'a> {
 
     fn value(self, index: usize) -> Option<&'a raw::Value> {
         match self.values {
-            Values::Run(values) => values.iter().find(|(other, _)| *other == index)?.1.as_ref(),
+            Values::Run(values) => values.get(index),
             Values::Bound(binding) => binding.output(index),
+            Values::Nothing => None,
         }
     }
 }

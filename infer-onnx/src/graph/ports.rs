@@ -35,6 +35,14 @@ impl Ports {
         find(&self.inputs, &self.input_order, name).ok_or_else(|| unknown("input", name, &self.inputs))
     }
 
+    /// The same, where inputs are mostly named in the graph's order.
+    pub(super) fn input_near(&self, place: usize, name: &str) -> Result<usize> {
+        match self.inputs.get(place) {
+            Some(port) if port.name == name => Ok(place),
+            _ => self.input(name),
+        }
+    }
+
     /// The index of an output.
     pub(super) fn output(&self, name: &str) -> Result<usize> {
         find(&self.outputs, &self.output_order, name).ok_or_else(|| unknown("output", name, &self.outputs))

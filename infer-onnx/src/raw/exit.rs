@@ -71,8 +71,10 @@ impl Drop for Visit {
             return;
         }
         // What exit() calls, it calls in the reverse order of registration, destructors of static objects included. Some of these are made when
-        // they are first used, so the door is put before them again: after the 1st visit, the 2nd, the 4th, …
-        let visits = VISITS.fetch_add(1, Ordering::Relaxed) + 1;
+        // they are first used, so the door is put before them again: after the 1st visit, the 2nd, the 4th, …. Two threads at once may count one
+        // visit for both: no number is left out, and the door may be put there twice.
+        let visits = VISITS.load(Ordering::Relaxed) + 1;
+        VISITS.store(visits, Ordering::Relaxed);
         if visits.is_power_of_two() {
             close_before_exit();
         }

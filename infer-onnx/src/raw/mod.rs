@@ -38,7 +38,7 @@ pub(crate) use global::{Started, start, started};
 pub(crate) use pages::Before;
 pub(crate) use providers::{append, available};
 pub(crate) use run_options::{RunOptions, Stop};
-pub(crate) use session::Session;
+pub(crate) use session::{Call, Outputs, Session};
 pub(crate) use shape::Shape;
 pub(crate) use trim::trim;
 pub(crate) use value::{Borrowed, Contents, Value};

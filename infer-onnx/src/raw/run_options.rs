@@ -11,7 +11,10 @@ use infer_sys::onnxruntime::OrtRunOptions;
 use std::{
     ffi::CString,
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// Options of runs, which can be stopped from any thread.
@@ -24,6 +27,8 @@ struct Flag {
     api: Api,
     options: NonNull<OrtRunOptions>,
     raised: Mutex<Raised>,
+    /// Whether anybody is raised: what a run that nobody stops looks at.
+    is_up: AtomicBool,
 }
 
 /// Who wants a run to stop. All are levels: while one is up, runs end.
@@ -58,7 +63,7 @@ impl RunOptions {
         // SAFETY: `options` is a valid place.
         let status = unsafe { (api.table().CreateRunOptions)(&raw mut options) };
         api.check("make options of runs", status)?;
-        let flag = Flag { api, options: some(options)?, raised: Mutex::default() };
+        let flag = Flag { api, options: some(options)?, raised: Mutex::default(), is_up: AtomicBool::new(false) };
         // SAFETY: the options are ours alone so far; the tag is a C string, which the entry copies.
         let status = unsafe { (api.table().RunOptionsSetRunTag)(flag.options.as_ptr(), tag.as_ptr()) };
         api.check("name runs", status)?;
@@ -87,6 +92,9 @@ impl RunOptions {
 
     /// Who wants runs to stop at this moment.
     pub(crate) fn stop(&self) -> Option<Stop> {
+        if !self.0.is_up.load(Ordering::Acquire) {
+            return None;
+        }
         let raised = *self.0.raised.lock().unwrap_or_else(PoisonError::into_inner);
         match raised {
             Raised { interrupt: true, .. } | Raised { exit: true, .. } => Some(Stop::Interrupt),
@@ -116,11 +124,9 @@ impl Flag {
         let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut raised);
         let table = self.api.table();
-        let set = if raised.interrupt || raised.deadline || raised.exit {
-            table.RunOptionsSetTerminate
-        } else {
-            table.RunOptionsUnsetTerminate
-        };
+        let is_up = raised.interrupt || raised.deadline || raised.exit;
+        self.is_up.store(is_up, Ordering::Release);
+        let set = if is_up { table.RunOptionsSetTerminate } else { table.RunOptionsUnsetTerminate };
         // SAFETY: the options live as long as `self`; the lock is held, so the flag ends as the last caller wants it.
         let status = unsafe { set(self.options.as_ptr()) };
         // The entries set a flag and say OK.

@@ -1,12 +1,16 @@
 //! Graphs that are loaded.
 
+mod call;
 mod ports;
+
+pub(crate) use call::{Call, Outputs};
 
 use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, global, load::Load, providers};
 use crate::{
     error::{error, invalid_input},
     tensor::{Port, ValueType},
 };
+use call::Slot;
 use infer_core::{ErrorKind, Result};
 use infer_sys::onnxruntime::{OrtPrepackedWeightsContainer, OrtSession, OrtSessionOptions, OrtStatusPtr, OrtValue};
 use ort::{AsPointer, environment::Environment, session::builder::SessionBuilder};
@@ -30,6 +34,8 @@ pub(crate) struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     scratch: Scratch,
+    /// What its calls are given, one for each input.
+    slots: Vec<Slot>,
     _not_sync: PhantomData<Cell<()>>,
 }
 
@@ -176,7 +182,9 @@ impl Session {
         let inputs = owner.inputs()?;
         let outputs = owner.outputs()?;
         (owner.input_names, owner.output_names) = (c_names(&inputs)?, c_names(&outputs)?);
-        Ok(Self { owner: Arc::new(owner), inputs, outputs, scratch: Scratch::default(), _not_sync: PhantomData })
+        let slots = inputs.iter().map(|_| Slot::default()).collect();
+        let (owner, scratch) = (Arc::new(owner), Scratch::default());
+        Ok(Self { owner, inputs, outputs, scratch, slots, _not_sync: PhantomData })
     }
 
     /// What the graph takes: its inputs, then those of its weights that can be replaced.
@@ -217,12 +225,26 @@ impl Session {
             self.scratch.clear();
             return Err(error);
         }
+        // SAFETY: `collect` has just filled the scratch arrays: with values of the arguments, which are borrowed until the run is over, and as
+        // outputs with none or such as are ours alone, of the graph's types.
+        let status = unsafe { self.execute(options) };
+        let ran = outcome(self.owner.api, options, status);
+        let taken = ran.and_then(|()| take_outputs(&self.owner, &self.scratch.outputs, inputs, outputs));
+        self.scratch.clear();
+        taken
+    }
+
+    /// Runs the graph once with what the scratch arrays have.
+    ///
+    /// # Safety
+    /// The scratch arrays are of names of `owner`, of as many live values, whose memory nobody writes meanwhile, and of as many places for
+    /// outputs, which are NULL or values that may be written and that the graph's outputs fit.
+    unsafe fn execute(&mut self, options: &RunOptions) -> OrtStatusPtr {
         let Self { owner, scratch, .. } = self;
-        let (api, session) = (owner.api, owner.session());
-        // SAFETY: names are C strings of `owner`, values those of the arguments; as many of each as is said. The session is run exclusively
-        // (`&mut self`); the types of outputs that are written into are those of the graph (`collect`), and they are ours alone.
-        let status = global::native(|| unsafe {
-            (api.table().Run)(
+        let (table, session) = (owner.api.table(), owner.session());
+        // SAFETY: the caller's promise; as many of each as is said. The session is run exclusively (`&mut self`).
+        global::native(|| unsafe {
+            (table.Run)(
                 session,
                 options.as_ptr(),
                 scratch.input_names.as_ptr(),
@@ -232,11 +254,7 @@ impl Session {
                 scratch.outputs.len(),
                 scratch.outputs.as_mut_ptr(),
             )
-        });
-        let ran = outcome(api, options, status);
-        let taken = ran.and_then(|()| take_outputs(owner, &scratch.outputs, inputs, outputs));
-        self.scratch.clear();
-        taken
+        })
     }
 
     /// Runs the graph once with what is bound. Outputs that the runtime gives are in the binding afterwards.

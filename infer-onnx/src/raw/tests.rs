@@ -4,7 +4,7 @@
 #[allow(dead_code, reason = "the tests of graphs use the rest")]
 mod model;
 
-use super::{RunOptions, Session, Value};
+use super::{Outputs, RunOptions, Session, Value};
 use crate::{DType, GraphOptions, LoadOptions, Onnx};
 use infer_core::ErrorKind;
 use model::{GraphOf, element, node, tensor};
@@ -126,4 +126,34 @@ fn memory_is_looked_at_before_it_is_taken() {
     }
     let four_bits = Value::view(DType::I4, &[3], &bytes[..2]).unwrap();
     assert_eq!((four_bits.bytes().len(), four_bits.dtype()), (2, Some(DType::I4)));
+}
+
+/// What a call was lent is lent no longer when it is over, however it ended; what it was given of its own is let go of.
+#[test]
+fn a_call_that_was_forgotten_has_lent_nothing_to_the_next() {
+    let (mut session, options) = (adding(), RunOptions::new("test").unwrap());
+    let bytes = super::as_bytes(&[1_i32, 2]);
+    let mut outputs = Outputs::default();
+    for _ in 0..2 {
+        let mut call = session.call();
+        assert!(call.lend_again(0, DType::I32, &[1, 2], bytes) || call.lend(0, DType::I32, &[1, 2], bytes).is_ok());
+        call.give(1, Value::tensor(DType::I32, &[1, 2]).unwrap()).unwrap();
+        assert!(call.is_given(0) && call.is_given(1) && !call.is_given(2));
+        std::mem::forget(call);
+        let mut call = session.call();
+        assert!(!call.is_given(0) && !call.is_given(1));
+        // It is the same again only where nothing differs.
+        assert!(!call.lend_again(0, DType::F32, &[1, 2], bytes) && !call.lend_again(0, DType::I32, &[2, 1], bytes));
+        assert!(!call.lend_again(0, DType::I32, &[1, 1], &bytes[..4]) && !call.lend_again(2, DType::I32, &[], bytes));
+        assert!(call.lend_again(0, DType::I32, &[1, 2], bytes));
+        call.give(1, Value::tensor(DType::I32, &[1, 2]).unwrap()).unwrap();
+        outputs.want_all(1);
+        call.run(&options, &mut outputs).unwrap();
+        assert_eq!(numbers(outputs.get(0).unwrap().bytes()), [1, 2]);
+        outputs.clear();
+    }
+    for (index, dtype, bytes) in [(2, DType::I32, bytes), (0, DType::I32, &bytes[..4]), (0, DType::Bool, &[2, 0][..])] {
+        let error = session.call().lend(index, dtype, &[1, 2], bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
 }

@@ -1,7 +1,10 @@
 //! Values: tensors, sequences and maps.
 
 mod describe;
+mod lent;
 mod parts;
+
+pub(super) use lent::Lent;
 
 use super::{
     Api, Shape,
@@ -114,19 +117,17 @@ impl Value {
 
     /// A tensor over the caller's memory, to be read: not copied.
     pub(crate) fn view<'m>(dtype: DType, shape: &[i64], bytes: &'m [u8]) -> Result<Borrowed<'m>> {
-        if dtype == DType::Bool && bytes.iter().any(|&byte| byte > 1) {
-            return Err(invalid_input("a tensor of bools has bytes that are neither 0 nor 1"));
-        }
+        lent::check_elements(dtype, bytes)?;
         // The runtime takes one kind of pointer for inputs and outputs. As an input it is only read: `Run` and `BindInput` take values
         // as pointers to const, and the planner never lets a node write into a graph's input. A `Borrowed` cannot be bound as an output
         // unless it is `ours`.
-        let value = Self::over(dtype, shape, bytes.as_ptr().cast_mut(), bytes.len())?;
+        let value = Self::over(dtype, native(shape)?, bytes.as_ptr().cast_mut(), bytes.len())?;
         Ok(Borrowed(value, PhantomData))
     }
 
     /// A tensor over the caller's memory, to be written: an output.
     pub(crate) fn view_mut<'m>(dtype: DType, shape: &[i64], bytes: &'m mut [u8]) -> Result<Borrowed<'m>> {
-        let mut value = Self::over(dtype, shape, bytes.as_mut_ptr(), bytes.len())?;
+        let mut value = Self::over(dtype, native(shape)?, bytes.as_mut_ptr(), bytes.len())?;
         value.ours = true;
         Ok(Borrowed(value, PhantomData))
     }
@@ -137,20 +138,21 @@ impl Value {
     /// The memory is initialised and valid for reads and writes for as long as the value lives. Nothing else reads or writes it while a run has the
     /// value, and nobody borrows the bytes of the value while anything else writes it.
     pub(super) unsafe fn over_memory(dtype: DType, shape: &[i64], memory: NonNull<[u8]>) -> Result<Self> {
-        let mut value = Self::over(dtype, shape, memory.cast().as_ptr(), memory.len())?;
+        let mut value = Self::over(dtype, native(shape)?, memory.cast().as_ptr(), memory.len())?;
         value.ours = true;
         Ok(value)
     }
 
-    /// Over memory that the caller of this keeps valid for as long as the value lives. Nothing is read or written here.
-    fn over(dtype: DType, shape: &[i64], data: *mut u8, len: usize) -> Result<Self> {
+    /// Over memory that the caller of this keeps valid for as long as anybody may read it through the value. Nothing is read or written here.
+    fn over(dtype: DType, shape: Shape, data: *mut u8, len: usize) -> Result<Self> {
         let api = Api::loaded()?;
-        let wanted = bytes_of(dtype, shape)?;
+        let dims = shape.native();
+        let wanted = bytes_of(dtype, dims)?;
         if dtype == DType::String {
             return Err(invalid_input("strings are not bytes: make a tensor of strings of them"));
         }
         if len != wanted {
-            return Err(sizes_differ(dtype, shape, wanted, len));
+            return Err(sizes_differ(dtype, dims, wanted, len));
         }
         let align = dtype.align();
         if !data.addr().is_multiple_of(align) && len > 0 {
@@ -159,7 +161,7 @@ impl Value {
             )));
         }
         let mut value = ptr::null_mut();
-        let (dims, rank, element) = (shape.as_ptr(), shape.len(), element_of(dtype));
+        let (dims, rank, element) = (dims.as_ptr(), dims.len(), element_of(dtype));
         // SAFETY: the dimensions are a slice; `len` bytes are as many as the shape has, aligned; `value` is a valid place. The entry keeps
         // the pointer and does not follow it.
         let status = unsafe {
@@ -175,16 +177,20 @@ impl Value {
         };
         api.check("make a tensor over memory", status)?;
         let mut tensor = Self::bare(Handle::new(api, some(value)?), None);
-        (tensor.contents, tensor.data, tensor.len) = (Contents::Tensor(dtype), data, len);
-        tensor.set_shape(shape)?;
+        (tensor.contents, tensor.shape, tensor.data, tensor.len) = (Contents::Tensor(dtype), shape, data, len);
         Ok(tensor)
     }
 
     /// A value that a run gave, with the session it came from.
     pub(super) fn of_run(api: Api, value: NonNull<OrtValue>, owner: Arc<Owner>) -> Result<Self> {
-        let mut value = Self::bare(Handle::new(api, value), Some(owner));
+        let mut value = Self::given(api, value, owner);
         value.describe()?;
         Ok(value)
+    }
+
+    /// The same, as nothing until it [describes](Self::describe) itself.
+    pub(super) fn given(api: Api, value: NonNull<OrtValue>, owner: Arc<Owner>) -> Self {
+        Self::bare(Handle::new(api, value), Some(owner))
     }
 
     /// Lets go of a value that a run gave, unseen.
@@ -354,6 +360,11 @@ impl Drop for Handle {
 fn elements_of(shape: &[i64]) -> Result<usize> {
     let product = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
     product.ok_or_else(|| no_shape(shape))
+}
+
+/// Dimensions as the runtime counts.
+fn native(shape: &[i64]) -> Result<Shape> {
+    Shape::from_native(shape).ok_or_else(|| no_shape(shape))
 }
 
 fn no_shape(shape: &[i64]) -> infer_core::Error {

@@ -183,21 +183,22 @@ impl<'a> TensorView<'a> {
 
     /// The value that a run is given: over this memory where it can be, of a copy where the elements are strings.
     pub(crate) fn to_raw(self) -> Result<raw::Borrowed<'a>> {
-        let shape = raw_shape(self.shape)?;
-        let shape = shape.native();
         match self.data {
-            Data::Bytes(bytes) => raw::Value::view(self.dtype, shape, bytes),
-            Data::Texts(texts) => Ok(raw::Value::from_strings(shape, texts)?.into()),
-            Data::Strings(strings) => Ok(raw::Value::from_strings(shape, strings)?.into()),
-            Data::Runtime(value) => Ok(value.copied()?.into()),
+            Data::Bytes(bytes) => raw::Value::view(self.dtype, raw_shape(self.shape)?.native(), bytes),
+            _ => self.to_raw_copy().map(Into::into),
         }
     }
 
     /// The same in memory of the runtime's own, always copied.
     pub(crate) fn to_raw_copy(self) -> Result<raw::Value> {
-        let Data::Bytes(bytes) = self.data else { return self.to_raw()?.copied() };
         let shape = raw_shape(self.shape)?;
-        raw::Value::view(self.dtype, shape.native(), bytes)?.copied()
+        let shape = shape.native();
+        match self.data {
+            Data::Bytes(bytes) => raw::Value::view(self.dtype, shape, bytes)?.copied(),
+            Data::Texts(texts) => raw::Value::from_strings(shape, texts),
+            Data::Strings(strings) => raw::Value::from_strings(shape, strings),
+            Data::Runtime(value) => value.copied(),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a value that the runtime gave is, and where.
 
-use super::{Contents, Handle, Value, bytes_of, elements_of, no_shape, sizes_differ};
+use super::{Contents, Handle, Value, bytes_of, elements_of, native, sizes_differ};
 use crate::{
     DType,
     error::error,
@@ -25,7 +25,7 @@ impl Value {
     }
 
     /// Asks the runtime what the value is, and where.
-    pub(super) fn describe(&mut self) -> Result<()> {
+    pub(in crate::raw) fn describe(&mut self) -> Result<()> {
         (self.contents, self.data, self.len) = (Contents::Nothing, ptr::null_mut(), 0);
         self.shape = Shape::NONE;
         let (api, value) = (self.handle.api, self.handle.as_ptr());
@@ -62,13 +62,6 @@ impl Value {
         Ok(())
     }
 
-    /// Takes over dimensions.
-    pub(super) fn set_shape(&mut self, shape: &[i64]) -> Result<()> {
-        elements_of(shape)?;
-        self.shape = Shape::from_native(shape).ok_or_else(|| no_shape(shape))?;
-        Ok(())
-    }
-
     fn describe_tensor(&mut self) -> Result<()> {
         let (api, value) = (self.handle.api, self.handle.as_ptr());
         let (mut element, mut dims, mut rank) = (0_i32, ptr::null(), 0);
@@ -85,7 +78,8 @@ impl Value {
         if rank > 0 && !dims.is_null() {
             // SAFETY: the entry gives as many dimensions as it says, which live as long as the value does and are copied now.
             let dims = unsafe { slice::from_raw_parts(dims, rank) };
-            self.set_shape(dims)?;
+            elements_of(dims)?;
+            self.shape = native(dims)?;
         }
         let Some(dtype) = dtype_of(element) else {
             let message = format!("a tensor has elements of kind {element} of ONNX Runtime, which is not known here");

@@ -1,0 +1,230 @@
+//! Runs that are lent memory, one after another: their room is kept.
+
+use super::{Session, no_such, outcome};
+use crate::{
+    DType,
+    error::{error, invalid_input},
+    raw::{RunOptions, Value, value::Lent},
+};
+use infer_core::{ErrorKind, Result};
+use infer_sys::onnxruntime::OrtValue;
+use std::{marker::PhantomData, ptr::NonNull, sync::Arc};
+
+/// One run of a session: what it is given, until it [runs](Self::run).
+pub(crate) struct Call<'s, 'a> {
+    session: &'s mut Session,
+    /// What is lent to it.
+    memory: PhantomData<&'a [u8]>,
+}
+
+impl Drop for Call<'_, '_> {
+    fn drop(&mut self) {
+        self.session.slots.iter_mut().for_each(Slot::end);
+    }
+}
+
+/// An input, from call to call.
+#[derive(Default)]
+pub(super) struct Slot {
+    given: Given,
+    /// A tensor over memory that was lent, in this call or an earlier one.
+    lent: Option<Lent>,
+    /// A value in memory of its own, for this call.
+    own: Option<Value>,
+}
+
+/// What an input is given in a call.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Given {
+    #[default]
+    Nothing,
+    Lent,
+    Own,
+}
+
+impl Session {
+    /// Begins a run that is lent memory for `'a`.
+    pub(crate) fn call<'a>(&mut self) -> Call<'_, 'a> {
+        // Its loans are over, also where the last call was forgotten and not dropped.
+        self.slots.iter_mut().for_each(Slot::end);
+        Call { session: self, memory: PhantomData }
+    }
+}
+
+impl<'a> Call<'_, 'a> {
+    /// Whether an input has a value.
+    pub(crate) fn is_given(&self, index: usize) -> bool {
+        self.session.slots.get(index).is_some_and(|slot| slot.given != Given::Nothing)
+    }
+
+    /// Lends an input a tensor that it was lent before: the same memory, type and shape. `false` for another one, which is lent by
+    /// [`lend`](Self::lend).
+    pub(crate) fn lend_again(&mut self, index: usize, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> bool {
+        let slot = self.session.slots.get_mut(index);
+        let Some(slot) = slot.filter(|slot| slot.lent.as_ref().is_some_and(|lent| lent.is_over(dtype, shape, bytes)))
+        else {
+            return false;
+        };
+        slot.given = Given::Lent;
+        true
+    }
+
+    /// Lends an input a tensor: not copied.
+    pub(crate) fn lend(&mut self, index: usize, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Result<()> {
+        let slot = self.slot(index)?;
+        slot.lent = Some(Lent::over(dtype, shape, bytes)?);
+        slot.given = Given::Lent;
+        Ok(())
+    }
+
+    /// Gives an input a value in memory of its own.
+    pub(crate) fn give(&mut self, index: usize, value: Value) -> Result<()> {
+        if value.is_none() {
+            // The runtime would follow a pointer that is not there.
+            return Err(invalid_input(format!("input {index} was given a value that is not there")));
+        }
+        let slot = self.slot(index)?;
+        slot.own = Some(value);
+        slot.given = Given::Own;
+        Ok(())
+    }
+
+    fn slot(&mut self, index: usize) -> Result<&mut Slot> {
+        let count = self.session.slots.len();
+        self.session.slots.get_mut(index).ok_or_else(|| no_such("input", index, count))
+    }
+
+    /// Runs the graph once. After an error there are no outputs.
+    pub(crate) fn run(self, options: &RunOptions, outputs: &mut Outputs) -> Result<()> {
+        let ran = self.session.run_given(options, outputs);
+        self.session.scratch.clear();
+        if ran.is_err() {
+            outputs.clear();
+        }
+        ran
+    }
+}
+
+impl Session {
+    /// Runs with what the slots are given.
+    fn run_given(&mut self, options: &RunOptions, outputs: &mut Outputs) -> Result<()> {
+        if let Some(stop) = options.stop() {
+            return Err(stop.into_error());
+        }
+        let Self { owner, slots, scratch, .. } = self;
+        scratch.clear();
+        for (name, slot) in owner.input_names.iter().zip(&*slots) {
+            if let Some(value) = slot.pointer() {
+                scratch.input_names.push(name.as_ptr());
+                scratch.inputs.push(value);
+            }
+        }
+        for output in &outputs.0 {
+            scratch.output_names.push(owner.output_name(output.index)?.as_ptr());
+            scratch.outputs.push(std::ptr::null_mut());
+        }
+        // SAFETY: the scratch arrays were just filled: with values of the slots that were given in this call, whose own memory lives in them, and
+        // whose lent memory `Call` borrows until the run is over; and with no values for outputs.
+        let status = unsafe { self.execute(options) };
+        outcome(self.owner.api, options, status)?;
+        let Self { owner, slots, scratch, .. } = self;
+        // First all that came out is owned, so that whatever fails, it is freed.
+        for (output, &value) in outputs.0.iter_mut().zip(&scratch.outputs) {
+            output.value = NonNull::new(value).map(|value| Value::given(owner.api, value, Arc::clone(owner)));
+        }
+        outputs.describe(|value| slots.iter().any(|slot| slot.overlaps(value)))
+    }
+}
+
+impl Slot {
+    /// Ends what was given to it.
+    fn end(&mut self) {
+        self.given = Given::Nothing;
+        self.own = None;
+    }
+
+    fn pointer(&self) -> Option<*const OrtValue> {
+        match self.given {
+            Given::Nothing => None,
+            Given::Lent => self.lent.as_ref().map(Lent::as_ptr),
+            Given::Own => self.own.as_ref().map(Value::as_ptr),
+        }
+    }
+
+    /// Whether the memory of an output overlaps what was given.
+    fn overlaps(&self, output: &Value) -> bool {
+        match self.given {
+            Given::Nothing => false,
+            Given::Lent => self.lent.as_ref().is_some_and(|lent| lent.overlaps(output)),
+            Given::Own => self.own.as_ref().is_some_and(|own| own.overlaps(output)),
+        }
+    }
+}
+
+/// What runs gave, in room that is kept.
+#[derive(Default)]
+pub(crate) struct Outputs(Vec<Output>);
+
+/// An output that is wanted, and what the run gave for it.
+struct Output {
+    index: usize,
+    value: Option<Value>,
+}
+
+impl Outputs {
+    /// Lets go of all, and wants nothing.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Wants an output of the next run; `false` where it is wanted already.
+    pub(crate) fn want(&mut self, index: usize) -> bool {
+        let is_new = self.0.iter().all(|output| output.index != index);
+        if is_new {
+            self.0.push(Output { index, value: None });
+        }
+        is_new
+    }
+
+    /// Wants all of so many.
+    pub(crate) fn want_all(&mut self, count: usize) {
+        self.0.clear();
+        self.0.extend((0..count).map(|index| Output { index, value: None }));
+    }
+
+    /// What the run gave for an output.
+    pub(crate) fn get(&self, index: usize) -> Option<&Value> {
+        self.0[self.place(index)?].value.as_ref()
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn take(&mut self, index: usize) -> Option<Value> {
+        let place = self.place(index)?;
+        self.0[place].value.take()
+    }
+
+    /// What is wanted, in this order.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|output| output.index)
+    }
+
+    /// Where an output is: mostly all are wanted, in their order.
+    fn place(&self, index: usize) -> Option<usize> {
+        let is_here = |output: &Output| output.index == index;
+        if self.0.get(index).is_some_and(is_here) { Some(index) } else { self.0.iter().position(is_here) }
+    }
+
+    /// Asks the runtime what they are. What overlaps an input (a graph can hand one through) is copied: that is memory of the caller's.
+    fn describe(&mut self, is_lent: impl Fn(&Value) -> bool) -> Result<()> {
+        for output in &mut self.0 {
+            let Some(value) = &mut output.value else {
+                return Err(error(ErrorKind::Runtime, "ONNX Runtime said OK and gave nothing"));
+            };
+            value.describe()?;
+            if is_lent(value) {
+                *value = value.copied()?;
+            }
+        }
+        Ok(())
+    }
+}
