@@ -25,7 +25,8 @@ const EPSILON: f32 = 0.01;
 /// The same where one side is llama.cpp, which keeps keys and values in 16.
 const EPSILON_OF_HALF: f32 = 0.05;
 
-/// What mlx-lm 0.32.2 draws after each of [`prompts::all`], as `mlx_lm_generate.py` says it: a line a prompt, [`ALL`] tokens each.
+/// What mlx-lm draws after each of [`prompts::all`], as `mlx_lm_generate.py` says it: a line a prompt, with the tokens that it was given,
+/// a bar, and [`ALL`] tokens that it drew, or fewer where it ended the text.
 const OF_MLX_LM: &str = include_str!("greedy.txt");
 
 fn fixture(name: &str) -> PathBuf {
@@ -43,13 +44,36 @@ fn few() -> Vec<usize> {
     (0..all.len()).filter(|&index| all[index].len() <= SHORT).take(FEW).collect()
 }
 
+/// What mlx-lm was given for a prompt, and what it drew after it.
+fn written_down(index: usize) -> (Vec<u32>, Run) {
+    let line = OF_MLX_LM.lines().nth(index).unwrap_or_else(|| panic!("there is no line for prompt {index}"));
+    let (prompt, run) = line.split_once(" | ").unwrap_or_else(|| panic!("line {index} has no bar"));
+    let prompt = prompt.split(' ').map(|id| id.parse().unwrap_or_else(|_| panic!("line {index}: {id:?} is no id")));
+    (prompt.collect(), run.parse().unwrap_or_else(|why| panic!("line {index}: {why}")))
+}
+
 /// What mlx-lm draws after a prompt, cut to `count` tokens.
 fn of_mlx_lm(index: usize, count: usize) -> Run {
-    let line = OF_MLX_LM.lines().nth(index).unwrap_or_else(|| panic!("there is no line for prompt {index}"));
-    let mut run: Run = line.parse().unwrap_or_else(|why| panic!("line {index}: {why}"));
+    let (_, mut run) = written_down(index);
     run.tokens.truncate(count);
     run.gaps.truncate(count);
     run
+}
+
+/// The tokens of a prompt. Names of control tokens in it are text, as they are in [`infer::Request::text`].
+fn encode(model: &Model, prompt: &str) -> Vec<u32> {
+    let mut tokens: Vec<Token> = Vec::new();
+    model.tokenizer().encode(prompt, Special::ADD, &mut tokens).unwrap();
+    tokens.into_iter().map(|token| token.0).collect()
+}
+
+/// Two sides that are given other tokens draw others, and neither is wrong.
+#[test]
+fn mlx_lm_was_given_the_tokens_of_the_prompts() {
+    let model = open("smollm2-mlx-4bit");
+    for (index, prompt) in prompts::all().iter().enumerate() {
+        assert_eq!(written_down(index).0, encode(&model, prompt), "{prompt:?}");
+    }
 }
 
 #[test]
@@ -58,7 +82,7 @@ fn the_tokens_of_a_float_decoder_are_those_of_mlx_lm_llama_cpp_and_onnx_runtime(
 }
 
 #[test]
-#[ignore = "half an hour: all prompts, and more tokens after each"]
+#[ignore = "minutes: all prompts, and more tokens after each"]
 fn the_tokens_of_a_float_decoder_are_those_of_the_others_for_long() {
     like_the_others(ALL, &(0..prompts::COUNT).collect::<Vec<_>>());
 }
@@ -97,39 +121,44 @@ fn the_tokens_of_a_quantised_decoder_are_those_of_its_weights_as_floats() {
 /// All tokens up to a near-tie, and for most prompts all there are.
 fn agree(who: &str, texts: &[&str], theirs: &[Run], ours: &[Vec<u32>], epsilon: f32) {
     assert!(theirs.len() == texts.len() && ours.len() == texts.len());
-    let mut equal = 0;
+    let (mut equal, mut tokens) = (0, 0);
     for ((text, theirs), ours) in texts.iter().zip(theirs).zip(ours) {
         match theirs.agrees_with(ours, epsilon) {
-            Ok(Agreement::Equal) => equal += 1,
-            Ok(Agreement::UntilNearTie(at)) => eprintln!("{who}, {text:?}: a near-tie at {at}"),
+            Ok(Agreement::Equal) => (equal, tokens) = (equal + 1, tokens + ours.len()),
+            Ok(Agreement::UntilNearTie(at)) => {
+                tokens += at;
+                eprintln!("{who}, {text:?}: a near-tie of {} at {at}", theirs.gaps[at]);
+            }
             Err(why) => panic!("{who}, {text:?}: {why}"),
         }
     }
+    eprintln!("{who}: {equal} of {} texts are equal, and {tokens} tokens before a near-tie", texts.len());
     assert!(equal * 4 >= texts.len() * 3, "{who}: only {equal} of {} are equal", texts.len());
 }
 
 /// What is written down is what mlx-lm says today, on this machine.
 #[test]
-#[ignore = "ten minutes: all prompts by mlx-lm"]
+#[ignore = "minutes: all prompts by mlx-lm, which multiplies one number after the other"]
 fn what_is_written_down_is_what_mlx_lm_draws() {
-    let folder = fixture("smollm2-mlx");
-    let model = open("smollm2-mlx");
-    let mut peer = Script::start("mlx_lm_generate.py", [&folder]).unwrap_or_else(|error| panic!("{error}"));
-    let mut lines = String::new();
-    let mut wrong = Vec::new();
-    for (index, prompt) in prompts::all().iter().enumerate() {
-        let mut tokens: Vec<Token> = Vec::new();
-        model.tokenizer().encode(prompt, Special::ADD, &mut tokens).unwrap();
-        let tokens: Vec<u32> = tokens.into_iter().map(|token| token.0).collect();
-        let task = json!({ "prompt": tokens, "count": ALL.count, "gaps": true });
+    let model = open("smollm2-mlx-4bit");
+    let mut peer =
+        Script::start("mlx_lm_generate.py", [fixture("smollm2-mlx")]).unwrap_or_else(|error| panic!("{error}"));
+    let (mut lines, mut wrong) = (String::new(), Vec::new());
+    for (index, text) in prompts::all().iter().enumerate() {
+        let prompt = encode(&model, text);
+        let task = json!({ "prompt": prompt, "count": ALL.count, "gaps": true });
         let answer: Value = peer.ask(&task.to_string()).map(|line| serde_json::from_str(&line).unwrap()).unwrap();
         let tokens: Vec<u32> = serde_json::from_value(answer["tokens"].clone()).unwrap();
         let gaps: Vec<f32> = serde_json::from_value(answer["gaps"].clone()).unwrap();
-        if let Err(why) = of_mlx_lm(index, ALL.count).agrees_with(&tokens, EPSILON) {
-            wrong.push(format!("{prompt:?}: {why}"));
+        let (given, drawn) = written_down(index);
+        match drawn.agrees_with(&tokens, EPSILON) {
+            _ if given != prompt => wrong.push(format!("{text:?}: other tokens were given")),
+            Ok(_) => {}
+            Err(why) => wrong.push(format!("{text:?}: {why}")),
         }
-        let pairs = tokens.iter().zip(gaps).map(|(token, gap)| format!("{token}:{gap:.4}"));
-        lines += &(pairs.collect::<Vec<_>>().join(" ") + "\n");
+        let prompt: Vec<_> = prompt.iter().map(u32::to_string).collect();
+        let drawn: Vec<_> = tokens.iter().zip(gaps).map(|(token, gap)| format!("{token}:{gap:.4}")).collect();
+        lines += &format!("{} | {}\n", prompt.join(" "), drawn.join(" "));
     }
     assert!(wrong.is_empty(), "{wrong:#?}\ntests/mlx_peer/greedy.txt would be:\n{lines}");
 }
