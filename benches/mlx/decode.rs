@@ -1,4 +1,4 @@
-//! SmolLM2 in 32-bit floats beside mlx-lm: the same folder, the same tokens.
+//! SmolLM2 beside mlx-lm: the same folder, the same tokens. In 32-bit floats, and in 4 bits, which is information.
 //!
 //! Each side is a process, and both of them are there all the time: this one, and Python's twice. They take turns, and the best of their
 //! rounds counts. What is timed are the calls that compute: neither making a generator or a sequence, nor the way to the other process.
@@ -21,7 +21,8 @@ const OURS: usize = 0;
 const THEIRS: usize = 1;
 const THEIRS_AGAIN: usize = 2;
 
-const FIXTURE: &str = "smollm2-mlx";
+const FLOATS: &str = "smollm2-mlx";
+const QUANTISED: &str = "smollm2-mlx-4bit";
 const CONTEXT: usize = 512;
 /// Texts of a batch.
 const STREAMS: usize = 8;
@@ -51,24 +52,37 @@ const DECODE: usize = 1;
 pub(crate) fn measure(run: &mut Run) {
     let load = if run.quick() { QUICK } else { FULL };
     let [one, many] = load.steps;
-    let mut sides = Sides::new();
+    let mut sides = Sides::new(FLOATS);
     run.progress(&format!("prefill of {} tokens, {one} steps of a text and {many} of {STREAMS}", load.prompt));
     let (long, short) = (sides.texts(1, load.prompt), sides.texts(1, SHORT));
-    figures(run, "mlx/prefill", &sides.times(load.rounds, &long, 1, PREFILL), load.prompt);
-    figures(run, "mlx/decode", &sides.times(load.rounds, &short, one + 1, DECODE), one);
+    let bar = Some(Bar::AtLeast(1.0));
+    figures(run, "mlx/prefill", bar, &sides.times(load.rounds, &long, 1, PREFILL), load.prompt);
+    figures(run, "mlx/decode", bar, &sides.times(load.rounds, &short, one + 1, DECODE), one);
     let batch = sides.texts(STREAMS, SHORT);
-    figures(run, "mlx/batch", &sides.times(load.rounds, &batch, many + 1, DECODE), many * STREAMS);
+    figures(run, "mlx/batch", bar, &sides.times(load.rounds, &batch, many + 1, DECODE), many * STREAMS);
     counted(run, &mut sides, "mlx/decode", &short, one);
     counted(run, &mut sides, "mlx/batch", &batch, many);
 }
 
-fn figures(run: &mut Run, name: &str, times: &Times<3>, tokens: usize) {
+/// In 4 bits, and 8 for the output layer: MLX's own products, on both sides.
+pub(crate) fn measure_quantised(run: &mut Run) {
+    let load = if run.quick() { QUICK } else { FULL };
+    let steps = load.steps[0];
+    let mut sides = Sides::new(QUANTISED);
+    run.progress(&format!("{steps} steps of a text in 4 bits"));
+    let short = sides.texts(1, SHORT);
+    figures(run, "mlx/4bit", None, &sides.times(load.rounds, &short, steps + 1, DECODE), steps);
+}
+
+fn figures(run: &mut Run, name: &str, bar: Option<Bar>, times: &Times<3>, tokens: usize) {
     let theirs = times.best(THEIRS).min(times.best(THEIRS_AGAIN));
     let figure = Figure::new(name.to_owned(), theirs / times.best(OURS), "mlx-lm/ours")
-        .with_bar(Bar::AtLeast(1.0))
         .with_against_itself(times.best(THEIRS) / times.best(THEIRS_AGAIN))
         .with_note(format!("best of {} rounds in turns", times.rounds()));
-    run.timing(figure);
+    run.timing(match bar {
+        Some(bar) => figure.with_bar(bar),
+        None => figure,
+    });
     let per_second = |seconds| tokens as f64 / seconds;
     let note = format!("mlx-lm {:.2}", per_second(theirs));
     run.timing(Figure::new(format!("{name}/rate"), per_second(times.best(OURS)), "tokens/s").with_note(note));
@@ -107,13 +121,13 @@ struct Sides {
 }
 
 impl Sides {
-    fn new() -> Self {
+    fn new(name: &str) -> Self {
         let mlx = mlx();
-        let model = open(&mlx, FIXTURE);
+        let model = open(&mlx, name);
         let greedy = Greedy::new(&model, CONTEXT, STREAMS);
         let mut words = Vec::new();
         model.tokenizer().encode(&kit::prompts::logbook(60), Special::NONE, &mut words).expect("a text encodes");
-        let start = || Script::start("mlx_lm_generate.py", [folder(FIXTURE)]).unwrap_or_else(|error| panic!("{error}"));
+        let start = || Script::start("mlx_lm_generate.py", [folder(name)]).unwrap_or_else(|error| panic!("{error}"));
         Self { greedy, words, theirs: [start(), start()], mlx }
     }
 

@@ -6,6 +6,7 @@ mod decode;
 mod hammer;
 mod load;
 mod setting;
+mod share;
 mod soak;
 
 use infer_benches::Run;
@@ -15,12 +16,22 @@ use std::process::ExitCode;
 type Measure = fn(&mut Run);
 
 /// The parts, by name.
-const PARTS: [(&str, Measure); 4] =
-    [("load", load::measure), ("decode", decode::measure), ("soak", soak::measure), ("hammer", hammer::measure)];
+const PARTS: [(&str, Measure); 6] = [
+    ("load", load::measure),
+    ("decode", decode::measure),
+    ("4bit", decode::measure_quantised),
+    ("share", share::measure),
+    ("soak", soak::measure),
+    ("hammer", hammer::measure),
+];
 
 fn main() -> ExitCode {
     if let Some(way) = load::way() {
         load::in_this_process(&way);
+        return ExitCode::SUCCESS;
+    }
+    if let Some((model, steps)) = share::way() {
+        share::in_this_process(&model, steps);
         return ExitCode::SUCCESS;
     }
     let mut run = Run::of_parts(&PARTS.map(|(name, _)| name));

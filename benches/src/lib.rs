@@ -8,6 +8,7 @@
 //! Each bench is a program: it prints progress and a table to stderr, and one JSON line a [`Figure`] to stdout.
 #![deny(unsafe_code)]
 
+pub mod callgrind;
 mod figure;
 pub mod growth;
 pub mod http;
