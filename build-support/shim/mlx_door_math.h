@@ -5,11 +5,12 @@
 // the same operations; whatever they are not made for is left to MLX: other types, other devices, other processors.
 //
 // All kernels are dot products or sums of rows, without packing: of a block of rows of `a`, that fits a core's second cache, and a few rows of `b`, that fit
-// the first. What is read from memory is read once a block.
+// the first. What is read from memory is read once a block. Of a matrix whose numbers have a few bits these rows are unpacked first.
 #ifndef INFER_MLX_DOOR_MATH_H
 #define INFER_MLX_DOOR_MATH_H
 
 #include "mlx_door_kernels.h"
+#include "mlx_door_packed.h"
 
 #include <algorithm>
 #include <array>
@@ -41,11 +42,13 @@ struct Rows {
 constexpr int64_t BLOCK = 96;
 
 // The kernels of one instruction set. `dots`: c[i][j] = a[i] . b[j], for `rows` of a and `columns` rows of b. `sums`: c[i] = sum over k of
-// a[i][k] b[k], for `rows` of a and `columns` numbers of each row of b. `weights`: turns scores into weights that add up to 1.
+// a[i][k] b[k], for `rows` of a and `columns` numbers of each row of b. `weights`: turns scores into weights that add up to 1. `unpack`: the numbers of
+// a row of few bits.
 struct Math {
     void (*dots)(Rows a, Rows b, float * c, int64_t step, int64_t rows, int64_t columns, int64_t depth);
     void (*sums)(Rows a, Rows b, float * c, int64_t step, int64_t rows, int64_t columns, int64_t depth);
     void (*weights)(float * scores, int64_t count, float scale);
+    void (*unpack)(const Packed & packed, int64_t row, float * to);
 };
 
 #    if defined(__GNUC__) && !defined(__clang__)
@@ -99,8 +102,8 @@ __attribute__((target("avx2,fma"))) inline float sum_of(__m256 v) {
 #    include "mlx_door_math_kernels.h"
 
 const Math * math() {
-    static const Math avx512 = { dots_avx512, sums_avx512, weights_avx512 };
-    static const Math avx2   = { dots_avx2, sums_avx2, weights_avx2 };
+    static const Math avx512 = { dots_avx512, sums_avx512, weights_avx512, unpack_avx2 };
+    static const Math avx2   = { dots_avx2, sums_avx2, weights_avx2, unpack_avx2 };
     static const Math * const found = [] {
         const char * const most  = std::getenv(INFER_MLX_INSTRUCTIONS);
         const auto         names = [most](const char * set) { return most != nullptr && std::strcmp(most, set) == 0; };
@@ -118,6 +121,7 @@ struct Math {
     void (*dots)(Rows, Rows, float *, int64_t, int64_t, int64_t, int64_t);
     void (*sums)(Rows, Rows, float *, int64_t, int64_t, int64_t, int64_t);
     void (*weights)(float *, int64_t, float);
+    void (*unpack)(const Packed &, int64_t, float *);
 };
 constexpr int64_t BLOCK = 96;
 
@@ -186,6 +190,69 @@ array product(const array & a, const array & b, mlx::core::Stream stream) {
     shape.back()  = b.shape(1);
     bytes_of(shape, sizeof(float));
     return array(shape, mlx::core::float32, std::make_shared<Product>(stream), { in_rows(a, stream), b });
+}
+
+// [..., m, k] times [n, k] turned, whose numbers have a few bits.
+class PackedProduct : public mlx::core::Primitive {
+public:
+    PackedProduct(mlx::core::Stream stream, int32_t group, int32_t bits) : Primitive(stream), group_(group), bits_(bits) {}
+
+    void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
+        array & out = outputs[0];
+        out.set_data(memory_for(out.nbytes()));
+        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
+        std::vector<array> in;
+        for (const array & input : inputs) {
+            encoder.set_input_array(input);
+            in.push_back(array::unsafe_weak_copy(input));
+        }
+        encoder.set_output_array(out);
+        encoder.dispatch([in = std::move(in), out = array::unsafe_weak_copy(out), group = group_, bits = bits_]() mutable {
+            // As many as the kernel of dot products looks at together.
+            constexpr int64_t TOGETHER = 4;
+            const int64_t depth = in[0].shape(-1), columns = in[1].shape(0), rows = static_cast<int64_t>(in[0].size()) / depth;
+            const Packed  packed { in[1].data<uint8_t>(), in[2].data<float>(), in[3].data<float>(), depth, group, bits };
+            std::vector<float> numbers(static_cast<size_t>(TOGETHER * depth));
+            for (int64_t j = 0; j < columns; j += TOGETHER) {
+                const int64_t wide = std::min(TOGETHER, columns - j);
+                for (int64_t i = 0; i < wide; ++i) {
+                    math()->unpack(packed, j + i, numbers.data() + i * depth);
+                }
+                math()->dots({ in[0].data<float>(), depth }, { numbers.data(), depth }, out.data<float>() + j, columns, rows, wide, depth);
+            }
+        });
+    }
+
+    void eval_gpu(const std::vector<array> &, std::vector<array> &) override { throw std::runtime_error("made for the CPU"); }
+
+    const char * name() const override { return "PackedProduct"; }
+
+private:
+    int32_t group_;
+    int32_t bits_;
+};
+
+// Whether `packed_product` is made for these; rows, scales and biases fit each other.
+bool multiplies_packed(const array & x, const array & w, const array & scales, const array & biases, int32_t group, int32_t bits, mlx::core::Stream stream) {
+    if (!is_made_for(x, stream) || !is_made_for(scales, stream) || !is_made_for(biases, stream) || w.dtype() != mlx::core::uint32) {
+        return false;
+    }
+    const bool known = (group == 32 || group == 64 || group == 128) && bits >= 2 && bits <= 8 && bits != 7;
+    const bool plain = x.ndim() >= 2 && w.ndim() == 2 && w.shape(0) > 0;
+    return known && plain && int64_t(scales.shape(1)) * group == x.shape(-1) && int64_t(w.shape(1)) * 32 == int64_t(x.shape(-1)) * bits;
+}
+
+array packed_product(const array & x, const array & w, const array & scales, const array & biases, int32_t group, int32_t bits, mlx::core::Stream stream) {
+    Shape shape  = x.shape();
+    shape.back() = w.shape(0);
+    bytes_of(shape, sizeof(float));
+    std::vector<array> inputs;
+    for (const array * input : { &x, &w, &scales, &biases }) {
+        // Weights are, and need not be looked at each time.
+        const bool in_place = input->status() == array::Status::available && input->flags().row_contiguous;
+        inputs.push_back(in_place ? *input : in_rows(*input, stream));
+    }
+    return array(shape, mlx::core::float32, std::make_shared<PackedProduct>(stream, group, bits), std::move(inputs));
 }
 
 // softmax(q k^T scale) v, of q [batch, heads, length, dim], k and v [batch, heads of these, source, dim]. With `causal`, query i of L sees the keys up to

@@ -313,6 +313,10 @@ static int32_t door_quantized_matmul(infer_mlx_array ** out, const infer_mlx_arr
     return operation(out, stream, [&](Home & home, mlx_array * made, mlx_stream s) {
         quantised(group_size, bits);
         fitting(home, w, scales, biases);
+        const array * const all[] { &at_home(home, x, "x"), &at_home(home, w, "w"), &at_home(home, scales, "scales"), &at_home(home, biases, "biases") };
+        if (transpose && multiplies_packed(*all[0], *all[1], *all[2], *all[3], group_size, bits, stream_at(s))) {
+            return into(made, packed_product(*all[0], *all[1], *all[2], *all[3], group_size, bits, stream_at(s)));
+        }
         return mlx_quantized_matmul(made, lent_filled(home, x, "x"), lent_filled(home, w, "w"), lent_filled(home, scales, "scales"), lent_filled(home, biases, "biases"),
                                     transpose, mlx_optional_int { group_size, true }, mlx_optional_int { bits, true }, "affine", s);
     });

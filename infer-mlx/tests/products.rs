@@ -71,6 +71,38 @@ fn of_all_sizes_and_orders() {
     }
 }
 
+/// The numbers of a matrix of few bits are those that it is unpacked to, wherever it lies.
+#[test]
+fn of_matrices_in_few_bits() {
+    let mlx = mlx();
+    for (bits, group) in [2, 3, 4, 5, 6, 8].into_iter().flat_map(|bits| [(bits, 32), (bits, 64), (bits, 128)]) {
+        for (rows, columns) in [(1, 1), (1, 5), (2, 4), (7, 6), (97, 3)] {
+            let (scope, depth) = (mlx.scope(), 3 * group as usize);
+            let what = format!("{rows} by {depth} by {columns}, {bits} bits in groups of {group}");
+            let (x, of_x) = matrix(&scope, &[rows, depth], 1);
+            let matrix = matrix(&scope, &[columns, depth], 2).0;
+            let parts = matrix.quantize(group, bits);
+            let [words, scales, biases] = parts;
+            let numbers: Vec<f64> =
+                values(words.dequantize(scales, biases, group, bits)).into_iter().map(f64::from).collect();
+            let expected = product(&of_x, &transposed(&numbers, columns, depth), [rows, depth, columns]);
+            let times = |x: Array<'_>, [words, scales, biases]: [Array<'_>; 3]| {
+                values(x.quantized_matmul(&words.own(), &scales.own(), &biases.own(), true, group, bits))
+            };
+            assert_close(&times(x, parts), &expected, &what);
+            let batches = times(x.reshape(&[1, rows as i32, depth as i32]).repeat(2, 0), parts);
+            assert_close(&batches, &[&expected[..], &expected].concat(), &format!("{what}, twice"));
+            // Each a part of a wider one, and rows that are stored the other way round.
+            let part = |a: Array<'_>| {
+                let width = a.shape()[1];
+                scope.concat(&[a, a], 1).slice(1, width..2 * width)
+            };
+            assert_close(&times(part(x), parts.map(part)), &expected, &format!("{what}, parts"));
+            assert_close(&times(x.t().contiguous().t(), parts), &expected, &format!("{what}, the other way"));
+        }
+    }
+}
+
 /// What is no number stays so, and what is infinite; shapes that do not fit are an error.
 #[test]
 fn of_numbers_that_are_none() {
