@@ -154,7 +154,7 @@ impl Kv {
     /// Forgets all positions from `len` on.
     ///
     /// # Errors
-    /// [`Unsupported`](infer_core::ErrorKind::Unsupported) where a window has dropped what the next token would attend to.
+    /// [`Unsupported`](infer_core::ErrorKind::Unsupported) where a window has dropped what the last of them attends to.
     pub(crate) fn truncate(&mut self, layout: &Layout, len: usize) -> Result<()> {
         self.check_kept(layout, len)?;
         self.len = len;
@@ -184,7 +184,9 @@ impl Kv {
     }
 
     fn check_kept(&self, layout: &Layout, len: usize) -> Result<()> {
-        let is_kept = |(lane, window): (&Lane, &Option<usize>)| lane.first <= plan::first_seen(len, *window);
+        // The last position is there to be computed again, and to be saved, with what it attends to.
+        let last = len.saturating_sub(1);
+        let is_kept = |(lane, window): (&Lane, &Option<usize>)| lane.first <= plan::first_seen(last, *window);
         if len == 0 || len == self.len || self.lanes.iter().zip(layout.windows()).all(is_kept) {
             return Ok(());
         }
@@ -205,7 +207,7 @@ pub(crate) struct Growth {
     again: bool,
     /// Lane → the buffers that are in place of those it had.
     anew: Vec<Option<Lane>>,
-    /// Lane → where the tail of its buffers was before the pass wrote behind it.
+    /// Lane → where the tail of the buffers it had was before the pass wrote behind it.
     tails: Vec<Option<usize>>,
 }
 
@@ -254,12 +256,8 @@ impl Growth {
 
     /// A sequence that is to grow to `end`, and whose last position is computed again: in other buffers, since a row that counts is never
     /// written again.
-    ///
-    /// # Errors
-    /// [`Unsupported`](infer_core::ErrorKind::Unsupported) where a window has dropped what that position attends to.
-    pub(crate) fn from_last(kv: &Kv, layout: &Layout, end: usize) -> Result<Self> {
-        kv.check_kept(layout, kv.len - 1)?;
-        Ok(Self { len: kv.len - 1, again: true, ..Self::new(kv, layout, end) })
+    pub(crate) fn from_last(kv: &Kv, layout: &Layout, end: usize) -> Self {
+        Self { len: kv.len - 1, again: true, ..Self::new(kv, layout, end) }
     }
 
     /// Positions there are, those of the pass among them.
@@ -284,7 +282,10 @@ impl Growth {
         match Put::behind(rows, count).filter(|_| is_free) {
             Some(put) => {
                 let tail = held.tail.0.replace(self.len + count);
-                self.tails[lane].get_or_insert(tail);
+                // Buffers that this pass has made are nobody else's, and go with it.
+                if self.anew[lane].is_none() {
+                    self.tails[lane].get_or_insert(tail);
+                }
                 put
             }
             None => Put::anew(rows, coming, count, window),

@@ -43,7 +43,8 @@ impl Put {
 
     /// Into new buffers: with room for the `coming` rows of the whole pass; of a window's for the `count` rows of this step, and some more.
     pub(super) fn anew(Rows { first, len, .. }: Rows, coming: usize, count: usize, window: Option<usize>) -> Self {
-        let from = first_seen(len, window).max(first);
+        // What the last position attends to, and not the next one only: it may be computed again, and is saved with the others.
+        let from = first_seen(len.saturating_sub(1), window).max(first);
         let kept = from - first..len - first;
         // What a window passes by need not be held; but a new buffer must last for many steps.
         let room = window.map_or(coming, |most| count + most.min(STEP));
@@ -120,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn a_window_keeps_what_the_next_token_sees_and_has_room_for_a_while() {
-        // The token at 300 sees 201 to 300.
+    fn a_window_keeps_what_the_last_token_sees_and_has_room_for_a_while() {
+        // The token at 299 sees 200 to 299, the one at 300 sees 201 to 300.
         let anew = Put::anew(rows(0, 300, 300), 1, 1, Some(100));
-        assert_eq!(anew, put(201, 256, 99, Some(201..300)));
-        assert_eq!(anew.seen(300, 1, Some(100)), (0..100, Look::All));
+        assert_eq!(anew, put(200, 256, 100, Some(200..300)));
+        assert_eq!(anew.seen(300, 1, Some(100)), (1..101, Look::All));
         // Buffers that begin later keep all they have.
         assert_eq!(Put::anew(rows(250, 300, 50), 1, 1, Some(100)), put(250, 256, 50, Some(0..50)));
         // A long prompt takes no more than what is computed at once.

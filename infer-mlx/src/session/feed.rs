@@ -23,7 +23,7 @@ impl Session {
     pub(super) fn feeds<'b>(&mut self, batch: &'b Batch) -> Result<Vec<Feed<'b>>> {
         let mut feeds = Vec::with_capacity(batch.len());
         for entry in batch.entries() {
-            let mut feed = self.feed(entry, batch.tokens(entry))?;
+            let mut feed = self.feed(entry, batch.tokens(entry));
             let draws = entry.want() == Want::Token && self.capabilities.device_sampling;
             if let Some(sampler) = self.seats.sampler_mut(entry.slot()).filter(|_| draws) {
                 match Draw::plan(sampler, entry.start() + entry.range().len(), self.limits.vocab) {
@@ -38,15 +38,15 @@ impl Session {
         Ok(feeds)
     }
 
-    fn feed<'b>(&self, entry: &Entry, tokens: &'b [Token]) -> Result<Feed<'b>> {
+    fn feed<'b>(&self, entry: &Entry, tokens: &'b [Token]) -> Feed<'b> {
         let (slot, want, end) = (entry.slot(), entry.want(), entry.start() + tokens.len());
         let kv = &self.kvs[slot as usize];
         // The first token that is scored is scored by the row of the one before, which is gone.
         let again = self.seats.tokens(slot).last().filter(|_| want == Want::Score);
         let (growth, tokens) = match again {
-            Some(&last) => (Growth::from_last(kv, &self.layout, end)?, [&[last], tokens].concat().into()),
+            Some(&last) => (Growth::from_last(kv, &self.layout, end), [&[last], tokens].concat().into()),
             None => (Growth::new(kv, &self.layout, end), tokens.into()),
         };
-        Ok(Feed { slot, want, growth, tokens, draw: None, error: None })
+        Feed { slot, want, growth, tokens, draw: None, error: None }
     }
 }

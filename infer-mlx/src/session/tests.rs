@@ -20,6 +20,8 @@ enum Fails {
     Never,
     /// Two shapes that do not fit.
     WhenBuilt,
+    /// The same, after so many graphs in which all is well.
+    After(u32),
     /// An index outside of what it is an index of: keys and values of all layers are written when it is found.
     WhenEvaluated,
 }
@@ -33,7 +35,11 @@ impl Decoder for Failing {
         let hidden = self.decoder.forward(step);
         match self.fails.get() {
             Fails::Never => hidden,
-            Fails::WhenBuilt => hidden.reshape(&[7, 7, 7]),
+            Fails::WhenBuilt | Fails::After(0) => hidden.reshape(&[7, 7, 7]),
+            Fails::After(more) => {
+                self.fails.set(Fails::After(more - 1));
+                hidden
+            }
             Fails::WhenEvaluated => {
                 // Which one it is nobody knows before the layers have been computed.
                 let index = (hidden.max(-1, false) * 0.0 + 1e6).as_type(crate::DType::I32);
@@ -150,6 +156,31 @@ fn keys_and_values_take_what_their_folder_says() {
             );
         }
     }
+}
+
+/// A pass that has made buffers of its own, written behind their end and then failed gives up those; in the ones it shared, rows
+/// that others have written count as before.
+#[test]
+fn a_pass_that_fails_in_buffers_of_its_own_leaves_shared_ones_alone() {
+    let (model, fails) = failing();
+    let options = SessionOptions::new().with_sequences(4).with_micro_batch(2);
+    let (mut session, mut reference) = (model.session(&options).unwrap(), model.session(&options).unwrap());
+    let (text, next) = (tokens(15, 1), tokens(1, 2));
+    let owner = session.open(&OpenOptions::default()).unwrap();
+    logits(&mut session, &owner, &text[..10]).unwrap();
+    let copies = session.fork(&owner, 10).unwrap();
+    logits(&mut session, &owner, &text[10..]).unwrap();
+    let shorter = session.fork(&owner, 12).unwrap();
+    // Two tokens in new buffers, up to where the shorter one ends; two behind them; the last two fail.
+    fails.set(Fails::After(2));
+    logits(&mut session, &copies, &tokens(6, 3)).unwrap_err();
+    fails.set(Fails::Never);
+    logits(&mut session, &shorter, &tokens(3, 4)).unwrap();
+    let row = logits(&mut session, &owner, &next).unwrap();
+    let other = reference.open(&OpenOptions::default()).unwrap();
+    let expected = logits(&mut reference, &other, &[text, next].concat()).unwrap();
+    let apart = row.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart < 1e-4, "{apart}");
 }
 
 /// A session is not made of weights that do not fit together.

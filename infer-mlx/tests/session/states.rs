@@ -33,6 +33,39 @@ fn a_restored_sequence_goes_on_as_the_saved_one() {
     }
 }
 
+/// 16 positions are seen, and buffers of 256 rows are exchanged for others: as far back as a sequence can be cut, it can be saved, and the
+/// token before can be computed again.
+#[test]
+fn a_sequence_that_was_cut_can_be_saved_wherever_its_window_begins() {
+    let model = windowed();
+    let (mut session, mut other) = (session(&model), session(&model));
+    let (text, next) = (tokens(258, 1), tokens(2, 2));
+    let mut cuts = Vec::new();
+    for cut in (200..=258).rev() {
+        let seq = open(&mut session);
+        for part in [&text[..200], &text[200..256], &text[256..257], &text[257..]] {
+            feed(&mut session, &seq, part, Want::Nothing).unwrap();
+        }
+        let fork = session.fork(&seq, cut);
+        match session.truncate(&seq, cut) {
+            Ok(()) => cuts.push(cut),
+            Err(error) => {
+                assert_eq!((error.kind(), fork.unwrap_err().kind()), (ErrorKind::Unsupported, ErrorKind::Unsupported));
+                continue;
+            }
+        }
+        let expected = anew(&mut other, &[&text[..cut], &next].concat());
+        for seq in [&seq, &fork.unwrap()] {
+            let state = saved(&mut session, seq);
+            let restored = other.restore(&mut &state[..]).unwrap();
+            assert_same(&logits(&mut other, &restored, &next), &expected);
+            feed(&mut session, seq, &next, Want::Score).unwrap();
+            assert!(session.outputs().scores(0).iter().all(|score| score.is_finite()));
+        }
+    }
+    assert_eq!(cuts, [258, 257, 256], "where the buffers were exchanged it can still be cut");
+}
+
 #[test]
 fn an_empty_sequence_can_be_saved() {
     let model = llama();
