@@ -135,8 +135,7 @@ impl Config {
     /// A number above 0 that need not be there.
     pub(crate) fn optional_positive(&self, name: &str) -> Result<Option<f64>> {
         let Some(value) = self.value(name) else { return Ok(None) };
-        // What is no number in 32 bits is none in the computation.
-        match value.as_f64().filter(|&number| number > 0.0 && (number as f32).is_finite() && number as f32 > 0.0) {
+        match above_zero(value) {
             Some(number) => Ok(Some(number)),
             None => Err(self.wrong(name, Some(value), "a number above 0")),
         }
@@ -144,10 +143,10 @@ impl Config {
 
     /// Numbers above 0, as many as `count`.
     pub(crate) fn positives(&self, name: &str, count: usize) -> Result<Vec<f64>> {
-        let numbers = self.value(name).and_then(Value::as_array).and_then(|numbers| {
-            let above = |number: &Value| number.as_f64().filter(|&number| number > 0.0 && (number as f32).is_finite());
-            numbers.iter().map(above).collect::<Option<Vec<_>>>()
-        });
+        let numbers = self
+            .value(name)
+            .and_then(Value::as_array)
+            .and_then(|numbers| numbers.iter().map(above_zero).collect::<Option<Vec<_>>>());
         match numbers.filter(|numbers| numbers.len() == count) {
             Some(numbers) => Ok(numbers),
             None => Err(self.wrong(name, self.value(name), &format!("a list of {count} numbers above 0"))),
@@ -214,6 +213,11 @@ impl Config {
             Some(value) => self.invalid(format!("`{name}` is {}; {wanted} is wanted", shown(value))),
         }
     }
+}
+
+/// A number above 0. What is none in 32 bits is none in the computation.
+fn above_zero(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|&number| (number as f32).is_finite() && number as f32 > 0.0)
 }
 
 fn wanted(most: usize) -> String {

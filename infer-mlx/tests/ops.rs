@@ -3,6 +3,7 @@
 mod kit;
 
 use half::{bf16, f16};
+use infer_core::ErrorKind;
 use infer_mlx::{Array, DType, Element, Mask, RopeOffset, Scope};
 use kit::{assert_near, mlx, numbers, values};
 
@@ -202,6 +203,12 @@ fn types_are_converted_and_bytes_seen_as_others() {
     assert_eq!(bytes.shape(), [8]);
     assert_eq!(bytes.data::<u8>().unwrap(), [1u32, 0x0102_0304].map(u32::to_ne_bytes).concat());
     assert!(s.array(&[2u8], &[1]).view(DType::Bool).check().is_err());
+    // A number that begins at an odd byte is computed with, and not handed out where it lies.
+    let odd = s.array(&[9u8, 0, 0, 128, 63], &[5]).slice(0, 1..).view(DType::F32);
+    s.eval([odd]).unwrap();
+    let error = odd.data::<f32>().unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidInput && error.to_string().contains("where no float32 may"), "{error}");
+    assert_eq!((odd.item::<f32>().unwrap(), values(odd + 0.0)), (1.0, vec![1.0]));
 }
 
 #[test]

@@ -248,6 +248,12 @@ fn rotations_are_read_and_refused() {
         &["`rope_scaling.long_factor` is [1.0,2.0]; a list of 4 numbers"],
         set("rope_scaling", long(json!([1.0, 2.0]))),
     );
+    // It is 0 in 32 bits, and is divided by.
+    invalid(
+        &phi3(),
+        &["`rope_scaling.long_factor` is [1.0,", "a list of 4 numbers above 0"],
+        set("rope_scaling", long(json!([1.0, 1.0, 1.0, 1e-50]))),
+    );
     invalid(&phi3(), &["of heads of 8 numbers 9 are to be turned"], set("partial_rotary_factor", 1.2));
 }
 
@@ -389,6 +395,14 @@ fn an_index_that_leads_elsewhere_is_refused() {
         &["names no weights"],
     );
     refused_folder(&sharded(|index| *index = json!([])), ErrorKind::InvalidModel, &["is not as expected"]);
+    #[cfg(unix)]
+    {
+        let nowhere = sharded(|_| ());
+        nowhere.remove("model.safetensors.index.json");
+        std::os::unix::fs::symlink("gone", nowhere.path().join("model.safetensors.index.json"))
+            .expect("a link is made");
+        refused_folder(&nowhere, ErrorKind::Io, &["model.safetensors.index.json cannot be read"]);
+    }
     let twice = sharded(|_| ());
     let again = std::fs::read(twice.path().join("model-00001-of-00002.safetensors")).expect("it was written");
     twice.remove("model.safetensors.index.json");

@@ -73,8 +73,14 @@ impl Runtime {
             return Ok(&[]);
         }
         let data = data.cast::<T>();
-        if data.is_null() || !data.is_aligned() || elements as u64 != info.elements || bytes % size_of::<T>() != 0 {
+        if data.is_null() || elements as u64 != info.elements || bytes % size_of::<T>() != 0 {
             return Err(broken("the memory of an array is not what its shape says"));
+        }
+        if !data.is_aligned() {
+            // A view of bytes may begin at any of them.
+            let why =
+                format!("its elements lie where no {} may: compute something of it, such as a sum with 0", T::DTYPE);
+            return Err(Failure::invalid(why));
         }
         if T::DTYPE == DType::Bool {
             // SAFETY: as below; any byte is a `u8`.

@@ -8,7 +8,10 @@ use crate::{
     raw::Unread,
     safetensors::{Header, open_file, unreadable},
 };
-use infer_core::{Error, ErrorKind, Result};
+use infer_core::{
+    Error, ErrorKind, Result,
+    machine::{Size, available_memory},
+};
 use std::{
     fs::File,
     io::{ErrorKind as IoErrorKind, Seek, SeekFrom},
@@ -36,6 +39,7 @@ impl Planned {
         // Tensors of a header are in the order in which they lie.
         read.sort_by_key(|(place, _)| *place);
         let total = read.iter().map(|(place, _)| shards.tensor(*place).bytes()).sum::<u64>();
+        check_memory(scope, shards.folder(), total)?;
         let mut progress = Progress { watch, done: 0, total };
         progress.advance(0)?;
         for of_file in read.chunk_by(|(one, _), (other, _)| one.file == other.file) {
@@ -54,6 +58,24 @@ impl Planned {
         }
         Ok(())
     }
+}
+
+/// Weights that are more than the machine has are known to be before the first of them is read: the system would end the process in the middle.
+fn check_memory(scope: &Scope<'_>, folder: &Path, need: u64) -> Result<()> {
+    let Some(available) = available_memory() else { return Ok(()) };
+    let kept = scope.runtime().memory().map_err(|failure| failed("ask for the memory", failure))?.cache;
+    let room = available.bytes.saturating_add(kept);
+    if need <= room {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: the weights take {}, {} can be had within {}; free some, or take the model with fewer bits a weight",
+        folder.display(),
+        Size(need),
+        Size(room),
+        available.limit
+    );
+    Err(error(ErrorKind::OutOfMemory, message))
 }
 
 /// How far reading has come, and who is told.

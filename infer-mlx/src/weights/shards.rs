@@ -44,7 +44,9 @@ impl Shards {
     /// folder, or does not agree with them, and for two weights of one name; those of [`safetensors::open`].
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(INDEX);
-        let index = if path.exists() { Some(read_index(&path)?) } else { None };
+        // A link that leads nowhere is an index that cannot be read.
+        let is_there = path.symlink_metadata().is_ok();
+        let index = if is_there { Some(read_index(&path)?) } else { None };
         let names = match &index {
             Some(index) => index.weight_map.values().cloned().collect::<BTreeSet<_>>(),
             None => find(folder)?,
