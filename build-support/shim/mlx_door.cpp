@@ -8,6 +8,7 @@
 
 #include "mlx_door_arrays.h"
 #include "mlx_door_kernels.h"
+#include "mlx_door_memory.h"
 #include "mlx_door_ops.h"
 #include "mlx_door_shapes.h"
 #include "mlx_door_threads.h"
@@ -145,6 +146,7 @@ const infer_mlx_table * infer_mlx_api(uint32_t version) {
     static const infer_mlx_table table = [] {
         // Before anything can fail: mlx-c's own one prints to stdout and ends the process.
         mlx_set_error_handler(on_mlx_error, nullptr, nullptr);
+        refuse_memory_by_exception();
 
         infer_mlx_table t = {};
         t.size              = sizeof(infer_mlx_table);

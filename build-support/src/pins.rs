@@ -60,6 +60,7 @@ pub const MLX_SHIM: &[(&str, &str)] = &[
     ("mlx_door_ops.h", include_str!("../shim/mlx_door_ops.h")),
     ("mlx_door_packed.h", include_str!("../shim/mlx_door_packed.h")),
     ("mlx_door_shapes.h", include_str!("../shim/mlx_door_shapes.h")),
+    ("mlx_door_memory.h", include_str!("../shim/mlx_door_memory.h")),
     ("mlx_door_threads.h", include_str!("../shim/mlx_door_threads.h")),
     ("mlx_door_wall.h", include_str!("../shim/mlx_door_wall.h")),
 ];

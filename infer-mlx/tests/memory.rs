@@ -7,7 +7,7 @@ mod tiny;
 
 use infer_core::{Session as _, Want};
 use std::sync::{Mutex, MutexGuard};
-use tiny::{feed, llama, logits, open, session, tokens};
+use tiny::{anew, feed, llama, logits, open, session, tokens};
 
 /// One test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -53,4 +53,97 @@ fn a_step_takes_no_memory_that_stays() {
     }
     feed(&mut session, &seq, &tokens(1, 1), Want::Nothing).unwrap();
     assert!(active(&model) > before);
+}
+
+/// Memory that the system refuses, though MLX's own limit is far away, is an error of whoever evaluates, and everything stays usable.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_the_system_refuses_is_an_error() {
+    use infer_core::ErrorKind;
+    use infer_mlx::{Array, DType};
+
+    const NAME: &str = "memory_that_the_system_refuses_is_an_error";
+    const CHILD: &str = "INFER_TEST_ALONE";
+    if std::env::var_os(CHILD).is_none() {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 3000000 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
+        let status = shell.args(["--exact", NAME]).env(CHILD, "1").status().unwrap();
+        assert!(status.success(), "{status}");
+        return;
+    }
+    let model = llama();
+    let mut session = session(&model);
+    let seq = open(&mut session);
+    feed(&mut session, &seq, &tokens(20, 1), Want::Nothing).unwrap();
+    let scope = model.mlx().scope();
+    // 4 GiB each, of which nothing is there before it is evaluated.
+    let whole: [fn(Array<'_>) -> Array<'_>; 5] = [
+        |x| x.contiguous(),
+        |x| x.sort(0),
+        |x| x.argsort(-1),
+        |x| x.scope().stack(&[x, x], 0),
+        |x| x.slice(-1, 0..1).matmul(x.slice(0, 0..1)),
+    ];
+    let cells = model.mlx().live();
+    for (index, of) in whole.into_iter().enumerate() {
+        let inner = scope.nest();
+        let large = inner.ones(&[1], DType::F32).broadcast_to(&[1 << 15, 1 << 15]);
+        let outcome = inner.eval([of(large)]);
+        let is_refused = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory);
+        assert!(is_refused, "{index}: {outcome:?}");
+        drop(inner);
+        assert_eq!(kit::values(scope.ones(&[4], DType::F32) + 1.0), [2.0; 4], "and everything is usable");
+        assert_eq!(model.mlx().live().owned, cells.owned);
+    }
+    let next = tokens(2, 2);
+    let row = logits(&mut session, &seq, &next);
+    let expected = anew(&mut session, &[tokens(20, 1), next].concat());
+    assert!(row.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= tiny::NEAR));
+}
+
+/// A model whose layers are more than the machine holds, each of their weights less: a file with a hole where they would be. It is refused
+/// before any of it is read.
+#[test]
+fn weights_that_are_more_than_there_is_are_refused() {
+    use infer_core::ErrorKind;
+    use serde_json::{Map, Value, json};
+    use std::fs;
+
+    const INNER: u64 = 1 << 22;
+    let folder = test_kit::Folder::copy_of(build_support::fixtures::model("tiny-mlx-llama").unwrap());
+    let [config, weights] = ["config.json", "model.safetensors"].map(|name| folder.path().join(name));
+    let mut settings: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    let width = settings["hidden_size"].as_u64().unwrap();
+    let available = infer_core::machine::available_memory().expect("the system says it").bytes;
+    let layers = available / (3 * INNER * width * 4) + 1;
+    (settings["intermediate_size"], settings["num_hidden_layers"]) = (json!(INNER), json!(layers));
+    fs::write(&config, settings.to_string()).unwrap();
+
+    let (mut header, mut end) = (Map::new(), 0);
+    let mut put = |name: String, shape: Vec<u64>| {
+        let shape = match name.as_str() {
+            down if down.ends_with("down_proj.weight") => vec![width, INNER],
+            wide if wide.contains(".mlp.") => vec![INNER, width],
+            _ => shape,
+        };
+        let bytes = shape.iter().product::<u64>() * 4;
+        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [end, end + bytes]}));
+        end += bytes;
+    };
+    for tensor in infer_mlx::safetensors::open(&weights).unwrap().tensors() {
+        let shape: Vec<u64> = tensor.shape().iter().map(|&size| size as u64).collect();
+        match tensor.name().strip_prefix("model.layers.0.") {
+            Some(part) => (0..layers).for_each(|layer| put(format!("model.layers.{layer}.{part}"), shape.clone())),
+            None if tensor.name().starts_with("model.layers.") => {}
+            None => put(tensor.name().to_owned(), shape),
+        }
+    }
+    let header = Value::Object(header).to_string();
+    fs::write(&weights, [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).unwrap();
+    fs::File::options().append(true).open(&weights).unwrap().set_len(8 + header.len() as u64 + end).unwrap();
+
+    let error = infer_mlx::Model::open(&kit::mlx(), folder.path()).unwrap_err();
+    let text = error.to_string();
+    assert!(error.kind() == ErrorKind::OutOfMemory && text.contains("the weights take"), "{text}");
+    anew(&mut session(&llama()), &tokens(3, 1));
 }

@@ -1,0 +1,121 @@
+// Memory that the system refuses.
+//
+// Where there is no memory MLX's allocator for the CPU returns NULL, and MLX writes to it: the process ends. All of MLX gets its allocator by one function,
+// which its library calls through its table of addresses, as ELF has it. The address there is exchanged for one of a function that gives
+// MLX's allocator behind one that throws. Where the table is not like that, nothing is changed.
+#ifndef INFER_MLX_DOOR_MEMORY_H
+#define INFER_MLX_DOOR_MEMORY_H
+
+#include <cstddef>
+
+#if defined(__linux__) && defined(__GLIBC__) && defined(__LP64__)
+
+#    include "mlx/allocator.h"
+#    include "mlx/version.h"
+
+#    include <dlfcn.h>
+#    include <elf.h>
+#    include <link.h>
+
+#    include <cstdio>
+#    include <cstring>
+#    include <new>
+
+namespace {
+
+using mlx::core::allocator::Allocator;
+using mlx::core::allocator::Buffer;
+
+// What the wall takes for a lack of memory, with how much was asked for.
+class NoMemory final : public std::bad_alloc {
+public:
+    explicit NoMemory(size_t bytes) noexcept {
+        std::snprintf(message_, sizeof(message_), "std::bad_alloc: the system has no memory for an array of %zu bytes", bytes);
+    }
+
+    const char * what() const noexcept override { return message_; }
+
+private:
+    char message_[96];
+};
+
+// MLX's allocator, whose NULL is an exception.
+class Refusing final : public Allocator {
+public:
+    explicit Refusing(Allocator & inner) : inner_(inner) {}
+
+    Buffer malloc(size_t size) override {
+        const Buffer buffer = inner_.malloc(size);
+        if (buffer.ptr() == nullptr && size > 0) {
+            throw NoMemory(size);
+        }
+        return buffer;
+    }
+
+    void   free(Buffer buffer) override { inner_.free(buffer); }
+    size_t size(Buffer buffer) const override { return inner_.size(buffer); }
+    Buffer make_buffer(void * ptr, size_t size) override { return inner_.make_buffer(ptr, size); }
+    void   release(Buffer buffer) override { inner_.release(buffer); }
+
+private:
+    Allocator & inner_;
+};
+
+// In the place of MLX's own function, which this library still calls by itself.
+Allocator & refusing_allocator() {
+    // Never destroyed: arrays are freed to the very end.
+    static Refusing * const made = new Refusing(mlx::core::allocator::allocator());
+    return *made;
+}
+
+// The part of a library's dynamic section with this tag; NULL for none.
+const ElfW(Dyn) * part_of(const link_map & library, ElfW(Sxword) tag) {
+    for (const ElfW(Dyn) * part = library.l_ld; part->d_tag != DT_NULL; ++part) {
+        if (part->d_tag == tag) {
+            return part;
+        }
+    }
+    return nullptr;
+}
+
+// Exchanges the address, once, before anything is asked of MLX.
+void refuse_memory_by_exception() {
+    constexpr const char * NAME = "_ZN3mlx4core9allocator9allocatorEv";
+    Dl_info info {};
+    link_map * mlx = nullptr;
+    if (dladdr1(reinterpret_cast<const void *>(&mlx::core::version), &info, reinterpret_cast<void **>(&mlx), RTLD_DL_LINKMAP) == 0 || mlx == nullptr) {
+        return;
+    }
+    const auto * calls = part_of(*mlx, DT_JMPREL), * bytes = part_of(*mlx, DT_PLTRELSZ), * kind = part_of(*mlx, DT_PLTREL);
+    const auto * symbols = part_of(*mlx, DT_SYMTAB), * names = part_of(*mlx, DT_STRTAB);
+    const auto * flags = part_of(*mlx, DT_FLAGS), * more = part_of(*mlx, DT_FLAGS_1);
+    // Of a library that is bound whole when it is loaded the table is read-only.
+    const bool whole = part_of(*mlx, DT_BIND_NOW) != nullptr || (flags != nullptr && (flags->d_un.d_val & DF_BIND_NOW) != 0) ||
+                       (more != nullptr && (more->d_un.d_val & DF_1_NOW) != 0);
+    if (whole || calls == nullptr || bytes == nullptr || kind == nullptr || kind->d_un.d_val != DT_RELA || symbols == nullptr || names == nullptr) {
+        return;
+    }
+    const auto * entries = reinterpret_cast<const ElfW(Rela) *>(calls->d_un.d_ptr);
+    const auto * table   = reinterpret_cast<const ElfW(Sym) *>(symbols->d_un.d_ptr);
+    const auto * texts   = reinterpret_cast<const char *>(names->d_un.d_ptr);
+    for (size_t i = 0; i < bytes->d_un.d_val / sizeof(*entries); ++i) {
+        if (std::strcmp(texts + table[ELF64_R_SYM(entries[i].r_info)].st_name, NAME) == 0) {
+            auto * const place = reinterpret_cast<Allocator & (**)()>(mlx->l_addr + entries[i].r_offset);
+            __atomic_store_n(place, &refusing_allocator, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+} // namespace
+
+#else
+
+namespace {
+
+void refuse_memory_by_exception() {}
+
+} // namespace
+
+#endif
+
+#endif // INFER_MLX_DOOR_MEMORY_H
