@@ -1,10 +1,14 @@
 //! A model that turns texts into vectors.
 
+mod lanes;
 mod open;
 mod pooling;
 mod ports;
 
-use self::ports::{Input, Ports};
+use self::{
+    lanes::Lanes,
+    ports::{Input, Ports},
+};
 use crate::{
     DType, Model,
     error::{BACKEND, error},
@@ -24,6 +28,9 @@ use std::{fmt, sync::Arc};
 /// - Texts are sorted by length and cut into passes, so that padding and passes together cost least, up to
 ///   [`batch`](EncoderInfo::batch) tokens with the padding; a longer text has a pass of its own. A graph without an `attention_mask` has only
 ///   texts of one length in a pass.
+/// - Several passes are computed at once, each on one of the [`threads`](infer_core::EncoderOptions::threads), where the CPU alone computes; a
+///   single one has all threads. For that the graph is loaded once more when it is first of use, with the same weights: what a pass computes for
+///   its tokens is then in memory once a thread. A failure is that of the first pass that fails, as one by one.
 /// - The graph takes `input_ids`, and where it asks for them `attention_mask`, `token_type_ids` and `position_ids`; it gives
 ///   `last_hidden_state` (or `token_embeddings`), `sentence_embedding`, or `logits` with a number for each label.
 /// - [`None`](Pooling::None), [`Mean`](Pooling::Mean), [`Cls`](Pooling::Cls), [`Last`](Pooling::Last) and [`Max`](Pooling::Max) are of its hidden
@@ -54,6 +61,7 @@ use std::{fmt, sync::Arc};
 /// ```
 pub struct Encoder {
     session: Session,
+    lanes: Lanes,
     options: RunOptions,
     ports: Ports,
     info: EncoderInfo,
@@ -72,30 +80,40 @@ impl Encoder {
         &self.model
     }
 
-    /// Computes some texts together, by their places in `texts`, and puts their vectors where they are to be.
-    fn pass(&mut self, texts: &[&[Token]], pass: usize) -> Result<()> {
-        let Self { session, options, ports, info, padding, table, passes, .. } = self;
-        let batch = passes.pass(pass);
-        let of = |row: usize| texts[batch[row] as usize];
-        // The longest text is the first.
-        let shape = ports.shape(batch.len(), of(0).len());
-        let output = run(session, options, ports, shape, *padding, batch.len(), of)?;
-        let rows = ports.rows(&output, shape)?;
-        if rows.width() != info.width {
-            let message = format!("the graph gives vectors of {} numbers, and gave {}", rows.width(), info.width);
-            return Err(error(ErrorKind::Runtime, message));
-        }
-        for (row, &text) in batch.iter().enumerate() {
-            let text = text as usize;
-            let part = table.text_mut(text);
-            if ports.output.is_pooled {
-                rows.copy(row, part);
-            } else {
-                rows.pool(info.pooling, row * shape[1], texts[text].len(), part);
+    /// Computes all passes.
+    fn compute(&mut self, texts: &[&[Token]]) -> Result<()> {
+        let Self { session, lanes, options, ports, info, padding, model, table, passes, .. } = self;
+        let run = |session: &mut Session, batch: &[u32]| {
+            let of = |row: usize| texts[batch[row] as usize];
+            // The longest text is the first.
+            let shape = ports.shape(batch.len(), of(0).len());
+            run(session, options, ports, shape, *padding, batch.len(), of).map(|output| (output, shape))
+        };
+        let mut place = |batch: &[u32], (output, shape): (Value, [usize; 2])| {
+            let rows = ports.rows(&output, shape)?;
+            if rows.width() != info.width {
+                let message = format!("the graph gives vectors of {} numbers, and gave {}", info.width, rows.width());
+                return Err(error(ErrorKind::Runtime, message));
             }
-            table.end_text(text, info).map_err(|error| error.with_backend(BACKEND))?;
+            for (row, &text) in batch.iter().enumerate() {
+                let text = text as usize;
+                let part = table.text_mut(text);
+                if ports.output.is_pooled {
+                    rows.copy(row, part);
+                } else {
+                    rows.pool(info.pooling, row * shape[1], texts[text].len(), part);
+                }
+                table.end_text(text, info).map_err(|error| error.with_backend(BACKEND))?;
+            }
+            Ok(())
+        };
+        match lanes.sessions(model, passes.len()) {
+            [] => (0..passes.len()).try_for_each(|pass| {
+                let batch = passes.pass(pass);
+                place(batch, run(session, batch)?)
+            }),
+            sessions => lanes::compute(sessions, passes, run, place),
         }
-        Ok(())
     }
 }
 
@@ -177,9 +195,7 @@ impl infer_core::Encoder for Encoder {
         self.table.begin(&self.info, texts, self.vocab).map_err(|error| error.with_backend(BACKEND))?;
         let room = PassRoom { tokens: self.info.batch, texts: self.info.texts, is_masked: self.ports.is_masked() };
         self.passes.plan(|text| texts[text].len(), texts.len(), room);
-        for pass in 0..self.passes.len() {
-            self.pass(texts, pass)?;
-        }
+        self.compute(texts)?;
         self.table.finish();
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::{
 };
 use infer_core::{
     EncoderOptions, Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _, huggingface::Tokenizer,
+    machine::available_threads,
 };
 use std::{fmt, ops::ControlFlow, path::Path, sync::Arc};
 
@@ -146,6 +147,15 @@ impl Model {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) where it was opened for its vocabulary only; those of [`Graph::open`](crate::Graph::open).
     pub(crate) fn graph(&self, threads: Option<usize>) -> Result<raw::Session> {
+        self.graph_sharing(threads, None)
+    }
+
+    /// The same, with weights that other sessions have too.
+    pub(crate) fn graph_sharing(
+        &self,
+        threads: Option<usize>,
+        weights: Option<&Arc<raw::SharedWeights>>,
+    ) -> Result<raw::Session> {
         let Inner { package, options, onnx, .. } = &*self.inner;
         if options.vocab_only {
             return Err(self.lacks("vectors", "no encoder"));
@@ -153,10 +163,20 @@ impl Model {
         let threads = threads.or(options.graph.threads);
         let options = GraphOptions { threads, ..options.graph.clone() };
         let loaded = providers::load(onnx, &options, |builder| {
-            raw::Session::from_file(onnx.environment(), builder, None, package.graph())
+            raw::Session::from_file(onnx.environment(), builder, weights.cloned(), package.graph())
                 .map_err(|failure| about(&package.graph().display().to_string(), failure))
         });
         loaded.map(|(session, _)| session)
+    }
+
+    /// How many threads a graph has that is loaded for so many, or as its options say.
+    pub(crate) fn threads(&self, asked: Option<usize>) -> usize {
+        asked.or(self.inner.options.graph.threads).unwrap_or_else(|| available_threads().get())
+    }
+
+    /// Whether no other provider than the CPU is asked for.
+    pub(crate) fn is_of_cpu(&self) -> bool {
+        self.inner.options.graph.providers.iter().all(|provider| provider.name() == providers::CPU)
     }
 
     /// The error of whoever wants something that this model has not.

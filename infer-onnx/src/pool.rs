@@ -3,7 +3,7 @@
 mod guard;
 mod options;
 mod queue;
-mod share;
+pub(crate) mod share;
 
 pub use guard::PoolGuard;
 pub use options::PoolOptions;

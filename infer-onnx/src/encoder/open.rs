@@ -2,12 +2,14 @@
 
 use super::{
     Encoder,
+    lanes::Lanes,
     ports::{Given, Output, Ports},
     run,
 };
 use crate::{
     Model,
     error::{BACKEND, invalid_input},
+    pool::share,
     raw::{RunOptions, Session},
     session::threads,
 };
@@ -15,6 +17,7 @@ use infer_core::{
     EncoderInfo, EncoderOptions, Error, PaddedPasses, Pooling, Result, Token, Tokenizer as _, VectorTable,
     huggingface::EncoderConfig,
 };
+use std::sync::Arc;
 
 /// Tokens a pass is filled up to. The weights are read once a pass, and by then that costs little beside the arithmetic; while what is
 /// computed for each token should stay in the processor's caches.
@@ -27,7 +30,8 @@ const CONTEXT: usize = 512;
 impl Encoder {
     pub(crate) fn new(model: &Model, options: &EncoderOptions) -> Result<Self> {
         let config = EncoderConfig::read(model.folder()).map_err(|error| error.with_backend(BACKEND))?;
-        let session = model.graph(options.threads.map(|asked| threads(Some(asked))).transpose()?)?;
+        let threads = options.threads.map(|asked| threads(Some(asked))).transpose()?;
+        let (session, lanes) = open(model, threads)?;
         let (pooling, output) = choose(options.pooling, &config, Given::of(session.outputs()), &session)?;
         let ports = Ports::new(session.inputs(), output, model.tokenizer().pair_form())?;
         let rank = pooling == Pooling::Rank;
@@ -35,6 +39,7 @@ impl Encoder {
         let vocab = model.tokenizer().vocab();
         let mut encoder = Self {
             session,
+            lanes,
             options: RunOptions::new("encode")?,
             info: EncoderInfo::new(pooling, 0, context),
             vocab: vocab.len(),
@@ -69,6 +74,23 @@ impl Encoder {
         }
         Ok(width)
     }
+}
+
+/// The graph for so many threads, and what computes passes side by side: as many as there are threads, where the CPU alone computes.
+fn open(model: &Model, threads: Option<usize>) -> Result<(Session, Lanes)> {
+    let most = model.threads(threads);
+    if most < 2 || !model.is_of_cpu() {
+        return Ok((model.graph(threads)?, Lanes::new(1, None)));
+    }
+    // What is wrong with the model, opening it says better.
+    let weights = share::of_file(model.package().graph()).ok().filter(|weights| weights.bytes() != (0, 0));
+    if let Some(weights) = weights.map(Arc::new) {
+        match model.graph_sharing(threads, Some(&weights)) {
+            Ok(session) => return Ok((session, Lanes::new(most, Some(weights)))),
+            Err(refused) => tracing::warn!("the sessions of an encoder do not share weights: {refused}"),
+        }
+    }
+    Ok((model.graph(threads)?, Lanes::new(most, None)))
 }
 
 fn unsupported(message: impl Into<String>) -> Error {

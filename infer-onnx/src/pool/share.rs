@@ -15,7 +15,7 @@ use std::{
 };
 
 /// What sessions of this model file can share.
-pub(super) fn of_file(path: &Path) -> Result<SharedWeights> {
+pub(crate) fn of_file(path: &Path) -> Result<SharedWeights> {
     header::open(path)?.check_files(path)?;
     let weights = header::weights(header::open_file(path)?, path)?;
     let model = Arc::new(Mapped::open(path)?);

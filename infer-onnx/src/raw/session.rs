@@ -8,6 +8,7 @@ pub(crate) use call::{Call, Outputs};
 use super::{Api, Binding, RunOptions, SharedWeights, Value, api::some, global, load::Load, providers};
 use crate::{
     error::{error, invalid_input},
+    providers::CPU,
     tensor::{Port, ValueType},
 };
 use call::Slot;
@@ -57,7 +58,8 @@ struct Handle {
 }
 
 // SAFETY: a session is not bound to a thread. What shares it (`Arc`) only keeps it alive, reads the names or makes bindings, which reads the
-// session; runs go through a `Session`, of which there is one, exclusively. Environment and `SharedWeights` are `Send` and `Sync` themselves.
+// session; runs go through a `Session`, exclusively. There is one of these, or several where the CPU alone computes (`twin`). Environment and
+// `SharedWeights` are `Send` and `Sync` themselves.
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
@@ -182,9 +184,13 @@ impl Session {
         let inputs = owner.inputs()?;
         let outputs = owner.outputs()?;
         (owner.input_names, owner.output_names) = (c_names(&inputs)?, c_names(&outputs)?);
+        Ok(Self::of(Arc::new(owner), inputs, outputs))
+    }
+
+    /// A way into a session, with room of its own for calls.
+    fn of(owner: Arc<Owner>, inputs: Vec<Port>, outputs: Vec<Port>) -> Self {
         let slots = inputs.iter().map(|_| Slot::default()).collect();
-        let (owner, scratch) = (Arc::new(owner), Scratch::default());
-        Ok(Self { owner, inputs, outputs, scratch, slots, _not_sync: PhantomData })
+        Self { owner, inputs, outputs, scratch: Scratch::default(), slots, _not_sync: PhantomData }
     }
 
     /// What the graph takes: its inputs, then those of its weights that can be replaced.
@@ -201,6 +207,19 @@ impl Session {
     pub(crate) fn assigned(&self) -> Result<Vec<(String, usize)>> {
         // SAFETY: the session lives, and `create` asked for the assignment to be remembered.
         unsafe { providers::assigned(self.owner.api, self.owner.session()) }
+    }
+
+    /// Another way into the same session, for another thread, which runs it while this one does.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where not the CPU alone computes.
+    pub(crate) fn twin(&self) -> Result<Self> {
+        if self.assigned()?.iter().any(|(provider, _)| provider != CPU) {
+            return Err(error(ErrorKind::Unsupported, "runs at the same time are for graphs that the CPU computes"));
+        }
+        // `InferenceSession::Run`: "Multiple threads are allowed to run this function; hence its thread-safe." What it is given and gives is of
+        // one call; what is not (the allocators) locks.
+        Ok(Self::of(Arc::clone(&self.owner), self.inputs.clone(), self.outputs.clone()))
     }
 
     /// A place to keep values for many runs.
@@ -242,7 +261,8 @@ impl Session {
     unsafe fn execute(&mut self, options: &RunOptions) -> OrtStatusPtr {
         let Self { owner, scratch, .. } = self;
         let (table, session) = (owner.api.table(), owner.session());
-        // SAFETY: the caller's promise; as many of each as is said. The session is run exclusively (`&mut self`).
+        // SAFETY: the caller's promise; as many of each as is said. The session is run exclusively (`&mut self`), or by several threads
+        // where it may be (`twin`).
         global::native(|| unsafe {
             (table.Run)(
                 session,
@@ -267,8 +287,8 @@ impl Session {
         }
         binding.prepare()?;
         let (api, session) = (self.owner.api, self.owner.session());
-        // SAFETY: the binding is of this session (looked at above), which is run exclusively; what is bound is owned or borrowed by the
-        // binding, which is borrowed exclusively here, so nobody reads what is being written.
+        // SAFETY: the binding is of this session (looked at above), which is run exclusively, or as in `execute`; what is bound is owned or borrowed by
+        // the binding, which is borrowed exclusively here, so nobody reads what is being written.
         let status =
             global::native(|| unsafe { (api.table().RunWithBinding)(session, options.as_ptr(), binding.as_ptr()) });
         let ran = outcome(api, options, status);

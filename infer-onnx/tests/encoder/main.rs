@@ -58,6 +58,33 @@ fn texts_share_passes_and_come_out_in_their_own_order() {
     }
 }
 
+/// With as many threads as passes can use, twice: the graph is loaded for it the first time.
+#[test]
+fn passes_side_by_side_give_what_they_give_one_by_one() {
+    let model = fixture("tiny-onnx-encoder");
+    let texts = texts(&[3, 40, 1, 8, 9, 3, 17, 40, 2, 33, 5, 8]);
+    for pooling in [Pooling::Mean, Pooling::None] {
+        let options = options().with_batch(24).with_pooling(pooling).with_normalize(false);
+        let mut encoder = model.encoder(&options).unwrap();
+        let mut side_by_side = model.encoder(&options.with_threads(2)).unwrap();
+        let one_by_one = encode(&mut encoder, &texts).unwrap();
+        for _ in 0..2 {
+            let found = encode(&mut side_by_side, &texts).unwrap();
+            for (text, (found, wanted)) in found.iter().zip(&one_by_one).enumerate() {
+                assert_eq!(found.len(), wanted.len());
+                let apart = found.iter().zip(wanted).map(|(a, b)| apart(a, b)).fold(0.0, f32::max);
+                assert!(apart < NEAR, "{pooling:?} of text {text}: {apart}");
+            }
+        }
+        let interrupt = side_by_side.interrupt();
+        interrupt.raise();
+        assert_eq!(encode(&mut side_by_side, &texts).unwrap_err().kind(), ErrorKind::Cancelled);
+        assert!(side_by_side.vectors().is_empty());
+        interrupt.lower();
+        assert_eq!(encode(&mut side_by_side, &texts).unwrap().len(), texts.len());
+    }
+}
+
 #[test]
 fn poolings_are_of_the_hidden_states_of_a_texts_own_tokens() {
     let model = fixture("tiny-onnx-encoder");
@@ -200,6 +227,27 @@ fn an_interrupt_ends_a_pass_that_runs() {
     raises.join().unwrap();
     encoder.interrupt().lower();
     assert_eq!(encode(&mut encoder, &texts[..1]).unwrap().len(), 1);
+}
+
+/// Two passes, both of which run by then: none is left that would not be begun.
+#[test]
+fn an_interrupt_ends_all_passes_that_run_side_by_side() {
+    const TEXTS: usize = 16;
+    let options = options().with_context(512).with_batch(TEXTS * 512).with_threads(2);
+    let mut encoder = fixture("minilm-onnx").encoder(&options).unwrap();
+    // The graph is loaded for passes side by side now, and not while the clock runs.
+    assert_eq!(encode(&mut encoder, &texts(&[[512; TEXTS].as_slice(), &[1]].concat())).unwrap().len(), TEXTS + 1);
+    let interrupt = encoder.interrupt();
+    let raises = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        interrupt.raise();
+    });
+    let error = encode(&mut encoder, &texts(&[512; 2 * TEXTS])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
+    assert!(encoder.vectors().is_empty());
+    raises.join().unwrap();
+    encoder.interrupt().lower();
+    assert_eq!(encode(&mut encoder, &texts(&[512])).unwrap().len(), 1);
 }
 
 #[test]
