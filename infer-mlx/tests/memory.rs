@@ -71,6 +71,7 @@ fn memory_that_the_system_refuses_is_an_error() {
         assert!(status.success(), "{status}");
         return;
     }
+    let _alone = alone();
     let model = llama();
     let mut session = session(&model);
     let seq = open(&mut session);
@@ -110,6 +111,7 @@ fn weights_that_are_more_than_there_is_are_refused() {
     use std::fs;
 
     const INNER: u64 = 1 << 22;
+    let _alone = alone();
     let folder = test_kit::Folder::copy_of(build_support::fixtures::model("tiny-mlx-llama").unwrap());
     let [config, weights] = ["config.json", "model.safetensors"].map(|name| folder.path().join(name));
     let mut settings: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
