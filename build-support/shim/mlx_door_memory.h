@@ -8,7 +8,8 @@
 
 #include <cstddef>
 
-#if defined(__linux__) && defined(__GLIBC__) && defined(__LP64__)
+// Elsewhere glibc leaves the addresses in the dynamic section as they are in the file.
+#if defined(__linux__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
 
 #    include "mlx/allocator.h"
 #    include "mlx/version.h"
