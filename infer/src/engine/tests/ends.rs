@@ -172,14 +172,21 @@ fn a_progress_function_may_end_it_and_may_drop_another_engine() {
 
 #[test]
 fn a_panic_ends_the_engine_and_says_itself_to_everybody() {
-    let engine = builder(Script::new().with_hook(|step| {
+    let hold = Hold::default();
+    let holds = hold.clone();
+    let engine = builder(Script::new().with_hook(move |step| {
+        holds.pass();
         assert!(step.pass < 3, "this pass panics");
         None
     }))
     .with_sequences(1)
     .build()
     .unwrap();
-    let (running, waiting) = (engine.generate(endless()), engine.generate(endless()));
+    let running = engine.generate(endless());
+    hold.wait();
+    // It is taken between this pass and the next.
+    let waiting = engine.generate(endless());
+    hold.open();
     for generation in [running, waiting] {
         let error = generation.complete().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Panicked);

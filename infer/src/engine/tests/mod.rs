@@ -78,18 +78,23 @@ impl Hold {
     fn on(&self, script: Script) -> Script {
         let hold = self.clone();
         script.with_hook(move |_: &Step<'_>| {
-            let (held, changed) = &*hold.0;
-            let mut held = held.lock().unwrap();
-            held.seen += 1;
-            changed.notify_all();
-            while held.free == 0 {
-                held = changed.wait(held).unwrap();
-            }
-            if held.free < usize::MAX {
-                held.free -= 1;
-            }
+            hold.pass();
             None::<Fault>
         })
+    }
+
+    /// What a moment of a pass does.
+    fn pass(&self) {
+        let (held, changed) = &*self.0;
+        let mut held = held.lock().unwrap();
+        held.seen += 1;
+        changed.notify_all();
+        while held.free == 0 {
+            held = changed.wait(held).unwrap();
+        }
+        if held.free < usize::MAX {
+            held.free -= 1;
+        }
     }
 
     fn open(&self) {
