@@ -1,5 +1,10 @@
-use std::fmt::{self, Write as _};
-use tracing::{Event, Metadata, Subscriber, field, level_filters::LevelFilter, span};
+use std::{
+    fmt::{self, Write as _},
+    sync::LazyLock,
+};
+use tracing::{
+    Dispatch, Event, Metadata, Subscriber, field, level_filters::LevelFilter, span, subscriber::NoSubscriber,
+};
 
 /// A `tracing` subscriber that gives each event to a function, which may do with it what it likes: keep it, panic, call what has logged.
 ///
@@ -15,6 +20,10 @@ pub struct Listener<F> {
 impl<F: Fn(&Event<'_>) + Send + Sync + 'static> Listener<F> {
     /// Hears every event.
     pub fn new(hear: F) -> Self {
+        // Where there is one subscriber alone, the first thread that comes by an event's place decides for all whether it is wanted there, and
+        // that of another test wants nothing.
+        static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
+        LazyLock::force(&ANOTHER);
         Self { target: None, hear }
     }
 
@@ -81,6 +90,20 @@ pub fn text(event: &Event<'_>) -> String {
 mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn what_another_thread_has_said_first_is_heard_too() {
+        fn say() {
+            tracing::info!("said");
+        }
+        let count = Arc::new(Mutex::new(0));
+        let counted = count.clone();
+        tracing::subscriber::with_default(Listener::new(move |_| *counted.lock().unwrap() += 1), || {
+            std::thread::spawn(say).join().unwrap();
+            say();
+        });
+        assert_eq!(*count.lock().unwrap(), 1);
+    }
 
     #[test]
     fn what_is_heard_is_of_the_target_and_in_words() {
