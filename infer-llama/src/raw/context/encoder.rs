@@ -1,7 +1,7 @@
 //! A context that turns texts into vectors: between two passes it holds nothing.
 
-use super::{Batch, Context, Model, Pass, default_params};
-use crate::raw::call;
+use super::{Context, Pass, make::default_params};
+use crate::raw::{Batch, Model, call};
 use infer_core::{Error, ErrorKind, Pooling, Result};
 use infer_sys::llama::bindings::{
     LLAMA_POOLING_TYPE_CLS, LLAMA_POOLING_TYPE_LAST, LLAMA_POOLING_TYPE_MEAN, LLAMA_POOLING_TYPE_NONE,

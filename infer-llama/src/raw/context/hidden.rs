@@ -1,7 +1,7 @@
 //! Passes that are not as the others: with hidden states, or not to be stopped.
 
-use super::{Batch, Context, Pass, cells::position, on_abort};
-use crate::raw::call;
+use super::{Context, Pass, cells::position};
+use crate::raw::{Batch, call, callback::on_abort};
 use infer_core::{Error, ErrorKind, Result};
 use std::{ptr, slice, sync::Arc};
 
