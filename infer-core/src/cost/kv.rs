@@ -1,4 +1,6 @@
-use super::product;
+//! Keys and values: their number formats, and the room they take.
+
+use super::{Dims, product, sum};
 use crate::{Error, Result};
 use std::{fmt, str::FromStr};
 
@@ -174,6 +176,21 @@ impl FromStr for KvType {
             let names = Self::ALL.map(Self::as_str).join(", ");
             Error::invalid_input(format!("`{name}` is no format of a KV cache; there are {names}"))
         })
+    }
+}
+
+impl Dims {
+    /// Bytes of KV cache that one position of one sequence takes: layers × KV heads × head width × bytes an element, for
+    /// keys and for values. None for an [`encoder`](Self::encoder).
+    ///
+    /// In quantised formats the keys of one layer are a row of whole blocks of 32.
+    #[must_use]
+    pub fn kv_bytes_per_position(&self, keys: KvType, values: KvType) -> u64 {
+        if self.encoder {
+            return 0;
+        }
+        let row = product(&[self.kv_heads, self.head_dim]);
+        sum(&[keys.bytes(row), values.bytes(row)]).saturating_mul(self.layers as u64)
     }
 }
 

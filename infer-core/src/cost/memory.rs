@@ -1,3 +1,5 @@
+//! What memory a model takes, and whether it fits.
+
 use super::{Dims, KvType, product, sum};
 
 /// The weights of one number format.

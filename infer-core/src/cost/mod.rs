@@ -16,12 +16,18 @@
 //! Counts that do not fit 64 bits stay at the largest number there is; [`Dims::validate`] finds dimensions that cannot be.
 
 mod dims;
+mod flops;
 mod kv;
 mod memory;
+mod parameters;
+#[cfg(test)]
+mod tests;
 
-pub use dims::{Biases, Dims, Flops, Parameters};
+pub use dims::{Biases, Dims};
+pub use flops::Flops;
 pub use kv::{KvRows, KvType};
 pub use memory::{DtypeWeights, Estimate, Fit, Setup, Weights};
+pub use parameters::Parameters;
 
 /// The product, or the largest number there is.
 fn product(factors: &[usize]) -> u64 {
