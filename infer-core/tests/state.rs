@@ -1,7 +1,7 @@
 //! The frame of saved sequences: nothing comes out of it that did not go in.
 
 use infer_core::{
-    Error, ErrorKind, Token,
+    Error, ErrorKind, ModelInfo, Token,
     state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
 };
 use std::io;
@@ -235,6 +235,34 @@ fn a_header_says_what_does_not_fit() {
     assert!(refused(keys.clone()).contains("its keys is q8_0, here it is f16"));
     assert!(refused(Header::new("llama", here.model, "tiny")).contains("its keys is none"));
     assert!(refused(header().with_shape("values", "f16")).contains("its values is f16, here there is no such thing"));
+}
+
+#[test]
+fn a_header_says_what_a_session_cannot_have() {
+    let saved = header();
+    saved.check_tokens(100).unwrap();
+    saved.check_payload(PAYLOAD as u64).unwrap();
+    Header::new("llama", saved.model, "tiny").check_no_adapter().unwrap();
+    for (refused, why) in [
+        (saved.check_tokens(99), "a token outside the vocabulary"),
+        (saved.check_payload(7), "150000 bytes for 100 positions, which take 7 here"),
+        (saved.check_no_adapter(), "the adapter \"pirate\""),
+    ] {
+        let error = refused.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+/// It may say anything.
+#[test]
+fn of_a_models_name_a_header_has_what_people_read() {
+    let model = Fingerprint::of(["weights"]);
+    let mut info = ModelInfo::default();
+    info.description = "a llama".into();
+    assert_eq!(Header::of_model("llama", model, &info), Header::new("llama", model, "a llama"));
+    info.name = Some("ä".repeat(200));
+    assert_eq!(Header::of_model("llama", model, &info).model_name, "ä".repeat(128));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::damaged;
-use crate::{Error, Result, Token};
+use crate::{Error, ModelInfo, Result, Token};
 use std::fmt;
 use twox_hash::XxHash3_128;
 
@@ -100,6 +100,15 @@ impl Header {
         }
     }
 
+    /// The header of an empty sequence of the model that this is known of, with nothing in its payload.
+    #[must_use]
+    pub fn of_model(backend: impl Into<String>, model: Fingerprint, info: &ModelInfo) -> Self {
+        /// The name is for people, and comes from a file that may say anything.
+        const NAME: usize = 256;
+        let name = info.name.as_ref().unwrap_or(&info.description);
+        Self::new(backend, model, &name[..name.floor_char_boundary(NAME)])
+    }
+
     /// Adds to the [`shape`](Self::shape): something that must be the same, with its value.
     #[must_use]
     pub fn with_shape(mut self, name: impl Into<String>, value: impl ToString) -> Self {
@@ -138,6 +147,45 @@ impl Header {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Checks that the tokens are of a vocabulary with so many.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput) where one is outside.
+    pub fn check_tokens(&self, vocab: usize) -> Result<()> {
+        if self.tokens.iter().any(|token| token.index() >= vocab) {
+            return Err(Error::invalid_input("the saved state has a token outside the vocabulary"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the sequence was computed without an adapter, for a backend that has none.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), with the adapter's name.
+    pub fn check_no_adapter(&self) -> Result<()> {
+        match &self.adapter {
+            None => Ok(()),
+            Some(UsedAdapter { name, .. }) => Err(Error::invalid_input(format!(
+                "the saved state was computed with the adapter {name:?}; there is none here"
+            ))),
+        }
+    }
+
+    /// Checks that the payload has so many bytes, for a backend where that follows from the number of positions.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](crate::ErrorKind::InvalidInput), with both numbers.
+    pub fn check_payload(&self, bytes: u64) -> Result<()> {
+        if self.payload == bytes {
+            return Ok(());
+        }
+        Err(Error::invalid_input(format!(
+            "the saved state has {} bytes for {} positions, which take {bytes} here",
+            self.payload,
+            self.tokens.len(),
+        )))
     }
 
     /// Everything but tokens and payload.

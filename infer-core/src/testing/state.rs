@@ -3,7 +3,7 @@
 //! Digests, since after a shift they are not those that computing the tokens would give.
 
 use crate::{
-    Error, Limits, Result, Token,
+    Limits, Result, Token,
     state::{Fingerprint, Header, Reader, UsedAdapter, Writer},
 };
 use std::io::{Read, Write};
@@ -39,10 +39,8 @@ pub(super) fn read(from: &mut dyn Read, seed: u64, limits: &Limits) -> Result<Sa
     let mut reader = Reader::new(from, limits.context)?;
     let saved = reader.header();
     saved.check(&header(seed))?;
+    saved.check_tokens(limits.vocab)?;
     let (adapter, tokens) = (saved.adapter.clone(), saved.tokens.clone());
-    if tokens.iter().any(|token| token.index() >= limits.vocab) {
-        return Err(Error::invalid_input("the saved state has a token outside the vocabulary"));
-    }
     let mut positions = Vec::with_capacity(tokens.len());
     for token in tokens {
         let mut digest = [0; DIGEST];

@@ -45,10 +45,8 @@ impl Session {
         let mut reader = Reader::new(from, self.limits.context)?;
         let saved = reader.header();
         saved.check(&self.state_header()?)?;
+        saved.check_tokens(self.limits.vocab)?;
         let tokens = saved.tokens.clone();
-        if tokens.iter().any(|token| token.index() >= self.limits.vocab) {
-            return Err(Error::invalid_input("the saved state has a token outside the vocabulary"));
-        }
         let mut options = OpenOptions::default();
         if let Some(adapter) = &saved.adapter {
             self.adapters.check_used(adapter)?;
@@ -92,17 +90,13 @@ impl Session {
 
     /// What a state has to have in common with this session.
     fn state_header(&self) -> Result<Header> {
-        let info = self.model.info();
-        // For people, and from a file that may say anything.
-        let name = info.name.as_ref().unwrap_or(&info.description);
-        let name = &name[..name.floor_char_boundary(256)];
         let layout = if self.layout == KvLayout::Split {
             format!("split between {} sequences", self.limits.sequences)
         } else {
             self.layout.to_string()
         };
         let (keys, values) = self.kv_types;
-        Ok(Header::new(BACKEND, self.model.fingerprint()?, name)
+        Ok(Header::of_model(BACKEND, self.model.fingerprint()?, self.model.info())
             .with_shape("layout of the cells", layout)
             .with_shape("number format of keys", keys)
             .with_shape("number format of values", values))

@@ -1,10 +1,7 @@
 //! Sequences that are saved and restored: keys and values in the frame of [`infer_core::state`].
 
 use super::Session;
-use crate::{
-    error::{BACKEND, invalid_input},
-    kv::Kv,
-};
+use crate::{error::BACKEND, kv::Kv};
 use infer_core::{
     Result, Sequence,
     state::{Header, Reader, Writer},
@@ -35,24 +32,10 @@ impl Session {
         let mut reader = Reader::new(from, self.limits.context)?;
         let saved = reader.header();
         saved.check(&self.state_header()?)?;
-        if let Some(adapter) = &saved.adapter {
-            return Err(invalid_input(format!(
-                "the saved state was computed with the adapter {:?}; there is none here",
-                adapter.name
-            )));
-        }
+        saved.check_no_adapter()?;
+        saved.check_tokens(self.limits.vocab)?;
+        saved.check_payload(self.layout.saved_bytes(saved.tokens.len(), self.dtype))?;
         let tokens = saved.tokens.clone();
-        if tokens.iter().any(|token| token.index() >= self.limits.vocab) {
-            return Err(invalid_input("the saved state has a token outside the vocabulary"));
-        }
-        let payload = self.layout.saved_bytes(tokens.len(), self.dtype);
-        if saved.payload != payload {
-            return Err(invalid_input(format!(
-                "the saved state has {} bytes for {} positions, which take {payload} here",
-                saved.payload,
-                tokens.len(),
-            )));
-        }
         // Should it fail from here on, dropping the sequence gives back its slot.
         let (slot, sequence) = self.take_slot()?;
         let shape = (tokens.len(), self.dtype);
@@ -66,11 +49,7 @@ impl Session {
 
     /// What a state has to have in common with this session.
     fn state_header(&self) -> Result<Header> {
-        let info = self.model.info();
-        // For people, and from a file that may say anything.
-        let name = info.name.as_ref().unwrap_or(&info.description);
-        let name = &name[..name.floor_char_boundary(256)];
-        Ok(Header::new(BACKEND, self.model.fingerprint()?, name)
+        Ok(Header::of_model(BACKEND, self.model.fingerprint()?, self.model.info())
             .with_shape("number format of keys and values", self.dtype)
             .with_shape("keys of a position", self.describe_layers()))
     }

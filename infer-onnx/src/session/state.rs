@@ -1,7 +1,7 @@
 //! Sequences that are saved and restored: keys and values in the frame of [`infer_core::state`].
 
 use super::Session;
-use crate::error::{BACKEND, invalid_input};
+use crate::error::BACKEND;
 use infer_core::{
     Result, Sequence,
     state::{Header, Reader, Writer},
@@ -30,24 +30,10 @@ impl Session {
         let mut reader = Reader::new(from, self.limits.context)?;
         let saved = reader.header();
         saved.check(&self.state_header()?)?;
-        if let Some(adapter) = &saved.adapter {
-            return Err(invalid_input(format!(
-                "the saved state was computed with the adapter {:?}; there is none here",
-                adapter.name
-            )));
-        }
+        saved.check_no_adapter()?;
+        saved.check_tokens(self.limits.vocab)?;
+        saved.check_payload(self.payload(saved.tokens.len()))?;
         let tokens = saved.tokens.clone();
-        if tokens.iter().any(|token| token.index() >= self.limits.vocab) {
-            return Err(invalid_input("the saved state has a token outside the vocabulary"));
-        }
-        if saved.payload != self.payload(tokens.len()) {
-            return Err(invalid_input(format!(
-                "the saved state has {} bytes for {} positions, which take {} here",
-                saved.payload,
-                tokens.len(),
-                self.payload(tokens.len())
-            )));
-        }
         // Should it fail from here on, dropping the sequence gives back its slot, and whatever it holds.
         let (slot, sequence) = self.take_slot()?;
         // Numbers, at which nobody looks before all of them were verified.
@@ -66,11 +52,8 @@ impl Session {
 
     /// What a state has to have in common with this session.
     fn state_header(&self) -> Result<Header> {
-        // For people, and from a file that may say anything.
-        let name = self.info.name.as_ref().unwrap_or(&self.info.description);
-        let name = &name[..name.floor_char_boundary(256)];
         let cells = self.decoder.ports().cells;
-        Ok(Header::new(BACKEND, self.decoder.fingerprint()?, name)
+        Ok(Header::of_model(BACKEND, self.decoder.fingerprint()?, &self.info)
             .with_shape("number format of keys and values", cells.dtype)
             .with_shape(
                 "keys of a position",
