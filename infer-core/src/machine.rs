@@ -4,5 +4,5 @@ mod cgroup;
 mod memory;
 mod threads;
 
-pub use memory::{Available, Size, available_memory};
+pub use memory::{Available, Size, available_memory, check_memory};
 pub use threads::{allowed_cpus, available_threads};

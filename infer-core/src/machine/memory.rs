@@ -1,6 +1,7 @@
 //! How much memory there is.
 
 use super::cgroup::{field, groups};
+use crate::{Error, ErrorKind, Result};
 use std::fmt;
 
 /// Bytes this process can still fill, and what sets the limit. `None` where the system does not say.
@@ -8,6 +9,25 @@ use std::fmt;
 pub fn available_memory() -> Option<Available> {
     let limits = [machine(), address_space()].into_iter().flatten().chain(cgroups());
     limits.min_by_key(|available| available.bytes)
+}
+
+/// Checks that `bytes` can be had, where the system says how many can: before they are taken bit by bit, and the process ended in the middle.
+///
+/// The error is made of `taker`, what takes them, up to the verb ("lists of 4096 cells take"), and of `advice`, what to do.
+///
+/// # Errors
+/// [`OutOfMemory`](ErrorKind::OutOfMemory), with what can be had and what sets the limit.
+pub fn check_memory(bytes: u64, taker: impl FnOnce() -> String, advice: &str) -> Result<()> {
+    match available_memory() {
+        Some(available) if bytes > available.bytes => Err(too_much(bytes, available, &taker(), advice)),
+        _ => Ok(()),
+    }
+}
+
+fn too_much(bytes: u64, available: Available, taker: &str, advice: &str) -> Error {
+    let Available { bytes: most, limit } = available;
+    let message = format!("{taker} {}, {} can be had within {limit}; {advice}", Size(bytes), Size(most));
+    Error::new(ErrorKind::OutOfMemory, message)
 }
 
 /// Memory that can still be filled.
@@ -92,6 +112,16 @@ mod tests {
     fn kilobytes_of_proc() {
         assert_eq!(kilobytes("8041232 kB"), Some(8_041_232 * 1024));
         assert_eq!(kilobytes("8041232"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_told_with_its_limit() {
+        let limit = Available { bytes: 3 << 20, limit: "the cgroup's memory limit" };
+        let error = too_much(5 << 30, limit, "4 texts take", "ask for fewer");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        let text = "4 texts take 5.0 GiB, 3.0 MiB can be had within the cgroup's memory limit; ask for fewer";
+        assert!(error.to_string().contains(text), "{error}");
+        check_memory(0, || unreachable!("nothing can always be had"), "").unwrap();
     }
 
     #[test]

@@ -9,8 +9,7 @@ use crate::{
     session::open::{CELLS, context, in_range, number, threads},
 };
 use infer_core::{
-    EncoderInfo, EncoderOptions, Error, ErrorKind, Pooling, Result, Tokenizer as _, VectorTable,
-    machine::{Size, available_memory},
+    EncoderInfo, EncoderOptions, Error, Pooling, Result, Tokenizer as _, VectorTable, machine::check_memory,
 };
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -178,20 +177,8 @@ impl Plan {
     /// The library takes memory for the longest pass there can be as soon as it is made.
     fn check_memory(&self, model: &Model) -> Result<()> {
         let need = model.dims().need_of_encoder(self.params.tokens.into(), self.has_cells);
-        let Some(available) = available_memory() else { return Ok(()) };
-        if need.total() <= available.bytes {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::OutOfMemory,
-            format!(
-                "an encoder with passes of {} tokens takes {}, {} can be had within {}; ask for a smaller context or batch",
-                self.params.tokens,
-                Size(need.total()),
-                Size(available.bytes),
-                available.limit
-            ),
-        )
-        .with_backend(BACKEND))
+        let taker = || format!("an encoder with passes of {} tokens takes", self.params.tokens);
+        check_memory(need.total(), taker, "ask for a smaller context or batch")
+            .map_err(|error| error.with_backend(BACKEND))
     }
 }

@@ -4,7 +4,7 @@ use super::{Adapters, Ahead, Session, device};
 use crate::{Model, SessionOptions, cells::Cells, convert, devices, error::BACKEND, memory::Shape, raw};
 use infer_core::{
     Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Results, Seats, Slots,
-    machine::{Size, allowed_cpus, available_memory, available_threads},
+    machine::{Size, allowed_cpus, available_threads, check_memory},
 };
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -215,44 +215,20 @@ impl Plan {
     /// What is filled also where no cache is: lists of cells and of tokens.
     pub(crate) fn check_lists(&self, model: &Model) -> Result<()> {
         let lists = model.dims().need(self.shape).lists;
-        match available_memory() {
-            Some(available) if lists > available.bytes => Err(Error::new(
-                ErrorKind::OutOfMemory,
-                format!(
-                    "lists of {} cells and {} tokens alone take {}, {} can be had within {}",
-                    self.shape.cells,
-                    self.shape.batch,
-                    Size(lists),
-                    Size(available.bytes),
-                    available.limit
-                ),
-            )
-            .with_backend(BACKEND)),
-            _ => Ok(()),
-        }
+        let taker = || format!("lists of {} cells and {} tokens alone take", self.shape.cells, self.shape.batch);
+        check_memory(lists, taker, "ask for a smaller context or batch, or fewer sequences")
+            .map_err(|error| error.with_backend(BACKEND))
     }
 
     /// The library fills the cache as soon as it is made: past this point it is too late.
     fn check_memory(&self, model: &Model) -> Result<()> {
         let (here, all) = devices::in_machine(model.raw())?;
         let need = model.dims().need(self.shape).with_kv_share(here, all);
-        let Some(available) = available_memory() else { return Ok(()) };
-        if need.total() <= available.bytes {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::OutOfMemory,
-            format!(
-                "a session with {} cells takes {} of the machine's memory ({} for keys and values), {} can be had within {}; ask for a smaller context \
-                 or fewer sequences",
-                self.shape.cells,
-                Size(need.total()),
-                Size(need.kv),
-                Size(available.bytes),
-                available.limit
-            ),
-        )
-        .with_backend(BACKEND))
+        let (cells, kv) = (self.shape.cells, Size(need.kv));
+        let taker =
+            || format!("a session with {cells} cells, whose keys and values are {kv} in the machine's memory, takes");
+        check_memory(need.total(), taker, "ask for a smaller context or fewer sequences")
+            .map_err(|error| error.with_backend(BACKEND))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 use infer_core::{
     Capabilities, Error, ErrorKind, KvLayout, Limits, Result, Results, Seats, Slots, Token, Tokenizer as _,
-    machine::{Size, available_memory},
+    machine::check_memory,
 };
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -137,21 +137,10 @@ impl Plan {
     fn check_memory(&self, layout: &Layout, dtype: DType) -> Result<()> {
         let need = u128::from(layout.most_bytes(self.context, dtype)) * self.sequences as u128;
         let need = u64::try_from(need).unwrap_or(u64::MAX);
-        match available_memory() {
-            Some(available) if need > available.bytes => Err(error(
-                ErrorKind::OutOfMemory,
-                format!(
-                    "keys and values of {} sequences of {} positions take {}, {} can be had within {}; ask for a smaller context or fewer \
-                     sequences",
-                    self.sequences,
-                    self.context,
-                    Size(need),
-                    Size(available.bytes),
-                    available.limit
-                ),
-            )),
-            _ => Ok(()),
-        }
+        let Self { sequences, context, .. } = self;
+        let taker = || format!("keys and values of {sequences} sequences of {context} positions take");
+        check_memory(need, taker, "ask for a smaller context or fewer sequences")
+            .map_err(|error| error.with_backend(BACKEND))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use infer_core::{
     Capabilities, Error, ErrorKind, KvLayout, Limits, ModelInfo, Result, Results, Seats, SessionOptions, Slots, Vocab,
-    machine::{Size, allowed_cpus, available_memory, available_threads},
+    machine::{allowed_cpus, available_threads, check_memory},
 };
 use std::sync::Arc;
 
@@ -103,21 +103,10 @@ impl Plan {
     fn check_memory(&self, cells: &Cells) -> Result<()> {
         let position = cells.tensors() as u128 * cells.heads as u128 * cells.bytes() as u128;
         let need = u64::try_from(position * self.context as u128 * self.sequences as u128).unwrap_or(u64::MAX);
-        match available_memory() {
-            Some(available) if need > available.bytes => Err(error(
-                ErrorKind::OutOfMemory,
-                format!(
-                    "keys and values of {} sequences of {} positions take {}, {} can be had within {}; ask for a smaller context or fewer \
-                     sequences",
-                    self.sequences,
-                    self.context,
-                    Size(need),
-                    Size(available.bytes),
-                    available.limit
-                ),
-            )),
-            _ => Ok(()),
-        }
+        let Self { sequences, context, .. } = self;
+        let taker = || format!("keys and values of {sequences} sequences of {context} positions take");
+        check_memory(need, taker, "ask for a smaller context or fewer sequences")
+            .map_err(|error| error.with_backend(BACKEND))
     }
 }
 
