@@ -6,7 +6,7 @@ use crate::{
 };
 use infer::{Engine, Generation, Model, Request, Sampling, Token};
 use infer_benches::{Bar, Figure, Run};
-use infer_core::testing::{Script, ScriptedModel};
+use infer_core::testing::{Hooked, Script, ScriptedModel};
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -63,7 +63,9 @@ fn steps(reader: impl FnOnce(&mut [Generation], &AtomicBool) + Send) -> Vec<Step
         .with_sequences(STREAMS)
         .with_context(512)
         .with_cells(STREAMS * 512)
-        .with_sessions(move |model, options| Ok(Box::new(Watched::new(model.session(options)?, watched.clone()))))
+        .with_sessions(move |model, options| {
+            Ok(Box::new(Hooked::new(model.session(options)?, Watched::new(watched.clone()))))
+        })
         .build()
         .unwrap_or_else(|error| panic!("{error}"));
     let mut generations: Vec<Generation> = (0..STREAMS as u32).map(|number| engine.generate(request(number))).collect();

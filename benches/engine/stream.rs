@@ -12,6 +12,7 @@ use infer_benches::{
     Bar, Figure, Run,
     turns::{Times, take, timed},
 };
+use infer_core::testing::Hooked;
 use std::time::{Duration, Instant};
 
 const OURS: usize = 0;
@@ -48,7 +49,9 @@ fn steps(run: &mut Run, setting: &Setting) {
         let watched = watch.clone();
         let engine = ours::engine(setting, |builder| {
             builder.with_sequences(1).with_context(CONTEXT).with_prefix_cache(0).with_sessions(
-                move |model: &dyn Model, options| Ok(Box::new(Watched::new(model.session(options)?, watched.clone()))),
+                move |model: &dyn Model, options| {
+                    Ok(Box::new(Hooked::new(model.session(options)?, Watched::new(watched.clone()))))
+                },
             )
         });
         let text = ours::generate(&engine, &ask);

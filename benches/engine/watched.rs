@@ -1,12 +1,8 @@
 //! A session that is watched while an engine drives it: every pass waits for leave.
 
-use infer::{
-    Batch, Capabilities, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling, Sequence, Session,
-    Token, Usage,
-};
+use infer::{Batch, Result, Session};
+use infer_core::testing::Hooks;
 use std::{
-    io::{Read, Write},
-    ops::Range,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
@@ -88,22 +84,21 @@ impl Watch {
     }
 }
 
-/// The session.
+/// Hooks of a session that is watched.
 pub(crate) struct Watched {
-    inner: Box<dyn Session>,
     watch: Arc<Watch>,
     /// The last pass, when it ended, and what the thread had asked the allocator for by then.
     last: Option<(Step, Instant, u64)>,
 }
 
 impl Watched {
-    pub(crate) fn new(inner: Box<dyn Session>, watch: Arc<Watch>) -> Self {
-        Self { inner, watch, last: None }
+    pub(crate) fn new(watch: Arc<Watch>) -> Self {
+        Self { watch, last: None }
     }
 }
 
-impl Session for Watched {
-    fn decode(&mut self, batch: &Batch) -> Result<()> {
+impl Hooks for Watched {
+    fn decode(&mut self, inner: &mut dyn Session, batch: &Batch) -> Result<()> {
         let (now, allocations) = (Instant::now(), kit::heap_so_far().allocations);
         let last = self.last.take().map(|(step, ended, before)| Step {
             besides: now - ended,
@@ -112,62 +107,10 @@ impl Session for Watched {
         });
         self.watch.ask(last);
         let begun = Instant::now();
-        let decoded = self.inner.decode(batch);
+        let decoded = inner.decode(batch);
         let ended = Instant::now();
         let step = Step { tokens: batch.token_count(), pass: ended - begun, besides: Duration::ZERO, allocations: 0 };
         self.last = Some((step, ended, kit::heap_so_far().allocations));
         decoded
-    }
-
-    fn model(&self) -> &Arc<ModelInfo> {
-        self.inner.model()
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn limits(&self) -> &Limits {
-        self.inner.limits()
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn interrupt(&self) -> Interrupt {
-        self.inner.interrupt()
-    }
-
-    fn open(&mut self, options: &OpenOptions) -> Result<Sequence> {
-        self.inner.open(options)
-    }
-
-    fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
-        self.inner.fork(parent, len)
-    }
-
-    fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()> {
-        self.inner.truncate(seq, len)
-    }
-
-    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
-        self.inner.shift(seq, dropped)
-    }
-
-    fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
-        self.inner.sample_with(seq, sampling, prompt)
-    }
-
-    fn outputs(&self) -> Outputs<'_> {
-        self.inner.outputs()
-    }
-
-    fn save(&mut self, seq: &Sequence, to: &mut dyn Write) -> Result<()> {
-        self.inner.save(seq, to)
-    }
-
-    fn restore(&mut self, from: &mut dyn Read) -> Result<Sequence> {
-        self.inner.restore(from)
     }
 }

@@ -28,18 +28,22 @@
 //! Adapters are names: no file is opened, and a sequence that was opened with one has other logits, as of another model, unless
 //! its scale is 0.
 //!
+//! A [`Hooked`] session puts a test between any session and whoever drives it.
+//!
 //! The [`Scripted`] session is not `Send`, as those of native runtimes may not be, nor is the [`ScriptedEncoder`]; a
 //! [`ScriptedModel`] is, so it can be handed to the thread that is to make sessions of it. Everything is deterministic.
 
 mod adapters;
 mod cache;
 mod encoder;
+mod hooked;
 mod model;
 mod script;
 mod session;
 mod state;
 
 pub use encoder::ScriptedEncoder;
+pub use hooked::{Hooked, Hooks};
 pub use model::{BOS, ByteTokenizer, EOS, IM_END, IM_START, ScriptedModel, byte_vocab};
 pub use script::{Cuts, Fault, Script, Step};
 pub use session::Scripted;

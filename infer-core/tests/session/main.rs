@@ -4,6 +4,7 @@
 mod a_pass;
 mod adapters;
 mod cells;
+mod hooked;
 mod misuse;
 mod models_that_cannot_go_back;
 mod results;

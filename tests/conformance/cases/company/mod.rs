@@ -15,6 +15,7 @@ use infer::{
     Completion, Engine, EngineBuilder, EngineStats, FinishReason, Generation, Generator, KvLayout, Request, Sampling,
     SessionOptions, Token, Want,
 };
+use infer_core::testing::Hooked;
 use kit::trace::log_softmax;
 use losing::Losing;
 use std::{
@@ -113,7 +114,7 @@ pub(crate) fn texts_of_lost_sessions_are_as_alone(at: &Setting<'_>) {
             made += 1;
             // While prompts are computed, and later on among running texts.
             let passes = [Some(2), Some(9)].get(made - 1).copied().flatten();
-            Box::new(Losing::new(session, passes))
+            Box::new(Hooked::new(session, Losing::after(passes)))
         },
     );
     let asked = [at.text(0, 30), at.text(1, 40), at.text(2, 12)].map(|text| running.ask_for(text, 1, 12));

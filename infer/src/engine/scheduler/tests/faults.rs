@@ -1,8 +1,8 @@
 use super::{
-    poison::{DEADLY, Poisoned},
+    poison::{DEADLY, Poison},
     *,
 };
-use infer_core::testing::{Cuts, Fault};
+use infer_core::testing::{Cuts, Fault, Hooked};
 
 fn requests(count: usize) -> Vec<Request> {
     (0..count).map(|i| ask(&format!("{i} is the number of this text"), 12)).collect()
@@ -22,7 +22,7 @@ fn all_are_as_alone(kit: &mut Kit, requests: &[Request]) {
 fn poisoned(script: Script, sequences: usize) -> Kit {
     let options = SessionOptions::new().with_sequences(sequences);
     Kit::made_by(script, options, Settings { cache: 1000, ..Settings::default() }, |model, options| {
-        Ok(Box::new(Poisoned::new(model.session(options)?)))
+        Ok(Box::new(Hooked::new(model.session(options)?, Poison::default())))
     })
 }
 
@@ -193,7 +193,7 @@ fn a_session_that_is_lost_between_passes_ends_nobody() {
     // It is lost by a pass of the first text, and noticed when the second one is to be given a sequence.
     let options = SessionOptions::new().with_sequences(2);
     let mut kit = Kit::made_by(Script::new(), options, Settings::default(), |model, options| {
-        Ok(Box::new(Poisoned::new(model.session(options)?)))
+        Ok(Box::new(Hooked::new(model.session(options)?, Poison::default())))
     });
     let first = kit.ask(&ask("one", 10));
     kit.turns(3);

@@ -16,7 +16,10 @@ use crate::{
         job::{Job, ScoreJob, ScoreReply},
     },
 };
-use infer_core::{AdapterSource, Error, ErrorKind, KvLayout, Result, SessionOptions, testing::ScriptedModel};
+use infer_core::{
+    AdapterSource, Error, ErrorKind, KvLayout, Result, Session as _, SessionOptions,
+    testing::{Hooked, ScriptedModel},
+};
 use std::{
     collections::HashMap,
     sync::{
@@ -104,7 +107,9 @@ impl<'a> Run<'a> {
                 return Err(Error::new(BROKEN, "no session can be made"));
             }
             (made, counted.row) = (true, 0);
-            Ok(Box::new(Watched::new(model.session(&options)?, watched.clone())))
+            let session = model.session(&options)?;
+            let hooks = Watched::new(session.limits().sequences, watched.clone());
+            Ok(Box::new(Hooked::new(session, hooks)))
         });
         let shared = Arc::new(Shared::new());
         let scheduler = Scheduler::new(Box::new(model), make, world.settings, shared.clone()).unwrap();

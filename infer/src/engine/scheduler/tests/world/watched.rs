@@ -2,9 +2,8 @@
 
 use super::{Accident, Harm, World};
 use infer_core::{
-    Batch, Capabilities, Error, ErrorKind, Interrupt, Limits, ModelInfo, OpenOptions, Outputs, Result, Sampling,
-    Sequence, Session, Token, Usage, Want,
-    testing::{Fault, IM_START, Step},
+    Batch, Error, ErrorKind, OpenOptions, Result, Sampling, Sequence, Session, Token, Want,
+    testing::{Fault, Hooks, IM_START, Step},
 };
 use std::{
     ops::Range,
@@ -89,8 +88,8 @@ fn poison_of(world: &World, log: &[Token]) -> Option<super::Poison> {
     }
 }
 
+/// Hooks of a session that is watched.
 pub(super) struct Watched {
-    inner: Box<dyn Session>,
     watch: Watch,
     /// Slot → what its sequence holds.
     logs: Vec<Vec<Token>>,
@@ -98,23 +97,9 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(inner: Box<dyn Session>, watch: Watch) -> Self {
-        let logs = vec![Vec::new(); inner.limits().sequences];
-        Self { inner, watch, logs, is_lost: false }
-    }
-
-    /// Any call but a pass.
-    fn call(&mut self) -> Result<()> {
-        let mut seen = self.watch.seen();
-        let call = seen.calls;
-        seen.calls += 1;
-        let is_accident = |accident: &Accident| matches!(accident, Accident::Call(number) if *number == call);
-        if seen.world.accidents.iter().any(is_accident) {
-            seen.losses_in_calls += 1;
-            self.is_lost = true;
-        }
-        drop(seen);
-        self.check()
+    /// For a session of at most so many sequences.
+    pub(super) fn new(sequences: usize, watch: Watch) -> Self {
+        Self { watch, logs: vec![Vec::new(); sequences], is_lost: false }
     }
 
     fn check(&self) -> Result<()> {
@@ -138,65 +123,59 @@ fn slot(seq: &Sequence) -> usize {
     batch.entries()[0].slot() as usize
 }
 
-impl Session for Watched {
-    fn model(&self) -> &Arc<ModelInfo> {
-        self.inner.model()
+impl Hooks for Watched {
+    fn before(&mut self) -> Result<()> {
+        let mut seen = self.watch.seen();
+        let call = seen.calls;
+        seen.calls += 1;
+        let is_accident = |accident: &Accident| matches!(accident, Accident::Call(number) if *number == call);
+        if seen.world.accidents.iter().any(is_accident) {
+            seen.losses_in_calls += 1;
+            self.is_lost = true;
+        }
+        drop(seen);
+        self.check()
     }
 
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn limits(&self) -> &Limits {
-        self.inner.limits()
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn interrupt(&self) -> Interrupt {
-        self.inner.interrupt()
-    }
-
-    fn open(&mut self, options: &OpenOptions) -> Result<Sequence> {
-        self.call()?;
-        let seq = self.inner.open(options)?;
+    fn open(&mut self, inner: &mut dyn Session, options: &OpenOptions) -> Result<Sequence> {
+        let seq = inner.open(options)?;
         self.logs[slot(&seq)].clear();
         Ok(seq)
     }
 
-    fn fork(&mut self, parent: &Sequence, len: usize) -> Result<Sequence> {
-        self.call()?;
-        let seq = self.inner.fork(parent, len)?;
+    fn fork(&mut self, inner: &mut dyn Session, parent: &Sequence, len: usize) -> Result<Sequence> {
+        let seq = inner.fork(parent, len)?;
         self.logs[slot(&seq)] = self.logs[slot(parent)][..len].to_vec();
         Ok(seq)
     }
 
-    fn truncate(&mut self, seq: &Sequence, len: usize) -> Result<()> {
-        self.call()?;
-        self.inner.truncate(seq, len)?;
+    fn truncate(&mut self, inner: &mut dyn Session, seq: &Sequence, len: usize) -> Result<()> {
+        inner.truncate(seq, len)?;
         self.logs[slot(seq)].truncate(len);
         Ok(())
     }
 
-    fn shift(&mut self, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
-        self.call()?;
-        self.inner.shift(seq, dropped.clone())?;
+    fn shift(&mut self, inner: &mut dyn Session, seq: &Sequence, dropped: Range<usize>) -> Result<()> {
+        inner.shift(seq, dropped.clone())?;
         self.logs[slot(seq)].drain(dropped);
         Ok(())
     }
 
-    fn sample_with(&mut self, seq: &Sequence, sampling: &Sampling, prompt: &[Token]) -> Result<()> {
-        self.call()?;
+    fn sample_with(
+        &mut self,
+        inner: &mut dyn Session,
+        seq: &Sequence,
+        sampling: &Sampling,
+        prompt: &[Token],
+    ) -> Result<()> {
         if poison_of(&self.watch.seen().world, prompt).is_some_and(|poison| poison.how == Harm::LoseWhenSeated) {
             self.is_lost = true;
         }
         self.check()?;
-        self.inner.sample_with(seq, sampling, prompt)
+        inner.sample_with(seq, sampling, prompt)
     }
 
-    fn decode(&mut self, batch: &Batch) -> Result<()> {
+    fn decode(&mut self, inner: &mut dyn Session, batch: &Batch) -> Result<()> {
         self.check()?;
         let fed = self.fed(batch);
         let mut seen = self.watch.seen();
@@ -206,7 +185,7 @@ impl Session for Watched {
         seen.passes += 1;
         let is_planned = seen.ends_with.is_some();
         drop(seen);
-        let decoded = self.inner.decode(batch);
+        let decoded = inner.decode(batch);
         let mut seen = self.watch.seen();
         seen.ends_with = None;
         let logs = fed.into_iter().map(|(log, _)| log);
@@ -225,9 +204,5 @@ impl Session for Watched {
             }
         }
         decoded
-    }
-
-    fn outputs(&self) -> Outputs<'_> {
-        self.inner.outputs()
     }
 }
