@@ -215,41 +215,10 @@ impl Drop for Thread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-    use test_kit::{Listener, text};
+    use test_kit::heard;
 
-    /// What was logged, each event as "LEVEL text".
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<String>>>);
-
-    /// Writes down each event, and panics at some.
-    fn listener(lines: &Lines) -> impl tracing::Subscriber + use<> {
-        let lines = lines.clone();
-        Listener::new(move |event| {
-            let text = text(event);
-            assert_eq!(event.metadata().target(), "llama.cpp");
-            if text.contains("bomb!") {
-                panic::panic_any(Bomb);
-            }
-            assert!(!text.contains("panic!"), "asked to");
-            lines.0.lock().unwrap().push(format!("{} {text}", event.metadata().level()));
-        })
-    }
-
-    /// Panics once more when it is dropped.
-    struct Bomb;
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("asked to, again");
-        }
-    }
-
-    fn lines(f: impl FnOnce()) -> Vec<String> {
-        let lines = Lines::default();
-        tracing::subscriber::with_default(listener(&lines), f);
-        let all = lines.0.lock().unwrap();
-        all.clone()
+    fn lines(work: impl FnOnce()) -> Vec<String> {
+        heard("llama.cpp", work)
     }
 
     #[test]
@@ -267,20 +236,15 @@ mod tests {
 
     #[test]
     fn threads_do_not_mix() {
-        let lines = Lines::default();
-        let subscriber = listener(&lines);
         take(Fragment::Begin(Level::Info), "mine ");
-        std::thread::spawn(move || {
-            tracing::subscriber::with_default(subscriber, || {
+        let theirs = std::thread::spawn(|| {
+            lines(|| {
                 take(Fragment::Begin(Level::Info), "theirs");
                 take(Fragment::Continued, " whole\n");
-            });
-        })
-        .join()
-        .unwrap();
-        let own = self::lines(|| take(Fragment::Continued, "too\n"));
-        assert_eq!(*lines.0.lock().unwrap(), ["INFO theirs whole"]);
-        assert_eq!(own, ["INFO mine too"]);
+            })
+        });
+        assert_eq!(theirs.join().unwrap(), ["INFO theirs whole"]);
+        assert_eq!(lines(|| take(Fragment::Continued, "too\n")), ["INFO mine too"]);
     }
 
     #[test]

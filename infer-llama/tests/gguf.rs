@@ -100,11 +100,11 @@ fn five_thousand_mutations() {
     for _ in 0..5_000 {
         let mut file = header.clone();
         for _ in 0..=random.below(4) {
-            let at = random.below(file.len() as u64) as usize;
+            let at = random.index(file.len());
             file[at] = random.next() as u8;
         }
         if random.below(8) == 0 {
-            file.truncate(random.below(file.len() as u64) as usize);
+            file.truncate(random.index(file.len()));
         } else {
             file.resize(len, 0);
         }

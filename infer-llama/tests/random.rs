@@ -31,7 +31,7 @@ struct Play<'m> {
 
 impl Play<'_> {
     fn below(&mut self, end: usize) -> usize {
-        self.random.below(end.max(1) as u64) as usize
+        self.random.index(end.max(1))
     }
 
     fn tokens(&mut self, len: usize) -> Vec<Token> {

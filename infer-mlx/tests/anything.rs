@@ -9,6 +9,7 @@ use std::{
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
+use test_kit::Random;
 
 const DTYPES: [DType; 14] = [
     DType::Bool,
@@ -31,18 +32,15 @@ const DTYPES: [DType; 14] = [
 const SEED: &str = "INFER_TEST_SEED";
 
 /// Numbers at random, the same each time.
-struct Dice(u64);
+struct Dice(Random);
 
 impl Dice {
     fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % end as u64) as usize
+        self.0.index(end)
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
+        self.0.pick(all)
     }
 
     /// A whole number: mostly small ones, at times one that nothing has.
@@ -178,7 +176,7 @@ fn operation<'s>(s: &'s Scope<'_>, all: &[Array<'s>], which: usize, dice: &mut D
 
 /// Operations one after the other, each on what those before have given.
 fn run(mlx: &Mlx, seed: u64, rounds: usize) {
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut dice = Dice(Random(seed));
     let (mut values, mut errors) = (0, 0);
     for round in 0..rounds {
         let s = mlx.scope();

@@ -97,42 +97,10 @@ pub(crate) fn during<R>(native: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-    use test_kit::{Listener, text};
-    use tracing::subscriber::with_default;
+    use test_kit::heard;
 
-    /// What was logged, each event as "LEVEL text".
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<String>>>);
-
-    /// Writes down each event, and panics at some.
-    fn listener(lines: &Lines) -> impl tracing::Subscriber + use<> {
-        let lines = lines.clone();
-        Listener::new(move |event| {
-            let text = text(event);
-            assert_eq!(event.metadata().target(), "onnxruntime");
-            if text.contains("bomb!") {
-                panic::panic_any(Bomb);
-            }
-            assert!(!text.contains("panic!"), "asked to");
-            lines.0.lock().unwrap().push(format!("{} {text}", event.metadata().level()));
-        })
-    }
-
-    /// Panics once more when it is dropped.
-    struct Bomb;
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("asked to, again");
-        }
-    }
-
-    fn lines(f: impl FnOnce()) -> Vec<String> {
-        let lines = Lines::default();
-        with_default(listener(&lines), f);
-        let all = lines.0.lock().unwrap();
-        all.clone()
+    fn lines(work: impl FnOnce()) -> Vec<String> {
+        heard("onnxruntime", work)
     }
 
     fn say(level: LogLevel, text: &str) {

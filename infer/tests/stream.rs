@@ -5,11 +5,9 @@ use infer::{Engine, Piece, Request, Result};
 use infer_core::testing::{Script, ScriptedModel};
 use std::{
     future::{Future, poll_fn},
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    pin::Pin,
 };
+use test_kit::block_on;
 
 /// What `futures`, `tokio-stream` and others call `StreamExt`, as far as names go.
 trait StreamExt: Stream + Unpin + Sized {
@@ -27,25 +25,6 @@ trait StreamExt: Stream + Unpin + Sized {
 }
 
 impl<S: Stream + Unpin> StreamExt for S {}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 #[test]
 fn a_generation_is_a_stream_to_every_runtime() {

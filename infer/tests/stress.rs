@@ -7,13 +7,13 @@ use infer::{
 use infer_core::testing::{Script, ScriptedModel};
 use std::{
     collections::HashMap,
-    future::Future,
     pin::pin,
     sync::{Arc, Mutex, mpsc},
     task::{Context, Poll, Wake, Waker},
     thread,
     time::{Duration, Instant},
 };
+use test_kit::{Random, block_on};
 
 /// Longer than anything here takes.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -41,28 +41,16 @@ fn within_reason(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Xorshift64*: the same numbers for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % most
-    }
-}
-
 /// One of a few hundred, so that what each comes to alone is computed once.
 fn request(random: &mut Random) -> Request {
     let shared = "all of these begin alike, and then go on in another way";
-    let text = format!("{}{}", &shared[..random.below(4) * 14], random.below(12));
+    let text = format!("{}{}", &shared[..random.index(4) * 14], random.index(12));
     let prompt: Vec<Token> = text.bytes().map(|byte| Token(byte.into())).collect();
-    let sampling = match random.below(3) {
+    let sampling = match random.index(3) {
         0 => Sampling::greedy(),
         seed => Sampling::default().with_temperature(0.8).with_seed(seed as u64),
     };
-    Request::tokens(prompt).with_max_tokens(random.below(3) * 7).with_sampling(sampling)
+    Request::tokens(prompt).with_max_tokens(random.index(3) * 7).with_sampling(sampling)
 }
 
 /// What requests come to alone.
@@ -85,40 +73,21 @@ impl Solos {
     }
 }
 
-struct Unpark(thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
 /// Makes requests at random; a third of them does not get to its end.
 fn customer(engine: &Engine, solos: &Solos, seed: u64, count: usize) {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random(seed);
     let mut open: Vec<(Generation, Request, String)> = Vec::new();
     for _ in 0..count {
         let request = request(&mut random);
         open.push((engine.generate(request.clone()), request, String::new()));
-        if open.len() < 1 + random.below(12) {
+        if open.len() < 1 + random.index(12) {
             continue;
         }
-        let (mut generation, request, mut text) = open.swap_remove(random.below(open.len()));
-        match random.below(6) {
+        let (mut generation, request, mut text) = open.swap_remove(random.index(open.len()));
+        match random.index(6) {
             0 => {
                 // Read, perhaps, and forgotten.
-                if random.below(2) == 0 {
+                if random.one_in(2) {
                     let _ = generation.wait();
                 }
             }
@@ -222,7 +191,7 @@ fn an_engine_may_end_anywhere_while_texts_are_generated() {
             let readers: Vec<_> =
                 (0..3).map(|_| texts.pop().unwrap()).map(|one| thread::spawn(|| end_closed(vec![one]))).collect();
             let _ = texts[0].wait();
-            thread::sleep(Duration::from_micros(random.below(500) as u64));
+            thread::sleep(Duration::from_micros(random.below(500)));
             match round % 5 {
                 0 => drop(engine),
                 1 => engine.shutdown(),

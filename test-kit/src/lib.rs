@@ -2,21 +2,26 @@
 //!
 //! - [`child`]: a case in a process of its own, where an abort, a signal or a hang is an answer and not the end of the tests;
 //! - [`Folder`]: a folder that is gone with its test;
-//! - [`Listener`]: what is logged, in the hands of a test;
+//! - [`Listener`]: what is logged, in the hands of a test; [`heard`]: what is logged, heard by a subscriber that panics where it is asked to;
 //! - [`program()`]: a script that a test runs;
+//! - [`block_on`]: runs a future;
 //! - [`Random`]: the same numbers for the same seed, for ever;
 //! - [`heap`], [`heap_so_far`] and [`peak`]: what a piece of code asks the allocator for, in a program that has installed [`Counting`].
 #![deny(unsafe_code)]
 
+mod block_on;
 pub mod child;
 mod folder;
+mod heard;
 mod listener;
 mod program;
 mod random;
 #[allow(unsafe_code, reason = "a global allocator that counts")]
 mod raw;
 
+pub use block_on::block_on;
 pub use folder::Folder;
+pub use heard::heard;
 pub use listener::{Listener, text};
 pub use program::program;
 pub use random::Random;

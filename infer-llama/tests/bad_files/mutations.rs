@@ -42,13 +42,13 @@ fn two_hundred_odd_numbers() {
         (0..good.fields.len()).filter(|&index| matches!(good.fields[index].1, Field::U32(_) | Field::F32(_))).collect();
     for number in 0..200 {
         let mut gguf = good.clone();
-        let index = numbers[random.below(numbers.len() as u64) as usize];
+        let index = random.pick(&numbers);
         let odd = [0, 1, 2, 3, 5, 7, 15, 64, 255, 1024, 1 << 16, i32::MAX as u32, 1 << 31, u32::MAX];
         let odd_floats = [0.0, -0.0, -1.0, 1e-40, 1e38, f32::MAX, f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
         let (key, value) = &mut gguf.fields[index];
         *value = match value {
-            Field::U32(_) => Field::U32(odd[random.below(odd.len() as u64) as usize]),
-            _ => Field::F32(odd_floats[random.below(odd_floats.len() as u64) as usize]),
+            Field::U32(_) => Field::U32(random.pick(&odd)),
+            _ => Field::F32(random.pick(&odd_floats)),
         };
         let key = String::from_utf8_lossy(key).into_owned();
         let path = folder.file("odd.gguf", &gguf.bytes());

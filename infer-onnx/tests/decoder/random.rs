@@ -27,7 +27,7 @@ struct Play {
 
 impl Play {
     fn below(&mut self, end: usize) -> usize {
-        self.random.below(end.max(1) as u64) as usize
+        self.random.index(end.max(1))
     }
 
     #[track_caller]

@@ -17,13 +17,11 @@ use infer_core::{
     testing::{Fault, Script, ScriptedModel, Step},
 };
 use std::{
-    future::Future,
-    pin::pin,
     sync::{Condvar, Mutex},
-    task::{Context, Poll, Wake, Waker},
-    thread::Thread,
+    task::{Context, Wake, Waker},
     time::Duration,
 };
+use test_kit::block_on;
 
 fn builder(script: Script) -> EngineBuilder {
     Engine::builder_with(move || Ok(Box::new(ScriptedModel::new(script))))
@@ -127,25 +125,5 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never was so: {what}");
         thread::sleep(Duration::from_micros(200));
-    }
-}
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// The least that can run a future.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
     }
 }

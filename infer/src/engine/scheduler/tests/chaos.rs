@@ -6,38 +6,19 @@ use infer_core::{
     AdapterSource, KvLayout,
     testing::{Cuts, Fault},
 };
-
-/// Xorshift64*: the same numbers for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % most
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn of<T: Clone>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())].clone()
-    }
-}
+use test_kit::Random;
 
 fn request(random: &mut Random, context: usize, sequences: usize) -> Request {
     let beginnings = ["The cat that sat on the mat ", "The cat that ran after the dog ", "Once ", "x"];
     let mut text = String::new();
-    for _ in 0..=random.below(4) {
-        text += random.of(&beginnings);
+    for _ in 0..=random.index(4) {
+        text += random.pick(&beginnings);
         if random.one_in(3) {
-            text += &random.below(10).to_string();
+            text += &random.index(10).to_string();
         }
     }
-    text.truncate(1 + random.below(context));
-    let sampling = Sampling::default().with_seed(random.below(5) as u64);
+    text.truncate(1 + random.index(context));
+    let sampling = Sampling::default().with_seed(random.below(5));
     let sampling = if random.one_in(2) { sampling.with_temperature(0.8) } else { sampling };
     let sampling = if random.one_in(4) { sampling.with_repetition_penalty(1.3) } else { sampling };
     // What it forces is fed several tokens at a time.
@@ -46,13 +27,13 @@ fn request(random: &mut Random, context: usize, sequences: usize) -> Request {
     let sampling = if is_constrained { sampling.with_constraint(constraint) } else { sampling };
     let mut request = Request::text(text).with_sampling(sampling);
     if !random.one_in(10) {
-        request = request.with_max_tokens(random.below(40));
+        request = request.with_max_tokens(random.index(40));
     }
     if random.one_in(4) {
-        request = request.with_n(1 + random.below(sequences));
+        request = request.with_n(1 + random.index(sequences));
     }
     if random.one_in(4) {
-        request = request.with_adapter(random.of(&["a", "b"]));
+        request = request.with_adapter(random.pick(&["a", "b"]));
     }
     request
 }
@@ -67,17 +48,17 @@ enum Trouble {
 }
 
 fn run(seed: u64, trouble: Trouble) {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    let sequences = 1 + random.below(6);
-    let context = 20 + random.below(100);
-    let layout = random.of(&[KvLayout::Unified, KvLayout::Unified, KvLayout::Split]);
-    let cuts = random.of(&[Cuts::Anywhere, Cuts::Anywhere, Cuts::Nowhere, Cuts::Window(30)]);
-    let mut plain = Script::new().with_context(context).with_batch(1 + random.below(64));
+    let mut random = Random(seed);
+    let sequences = 1 + random.index(6);
+    let context = 20 + random.index(100);
+    let layout = random.pick(&[KvLayout::Unified, KvLayout::Unified, KvLayout::Split]);
+    let cuts = random.pick(&[Cuts::Anywhere, Cuts::Anywhere, Cuts::Nowhere, Cuts::Window(30)]);
+    let mut plain = Script::new().with_context(context).with_batch(1 + random.index(64));
     plain = plain.with_layout(layout).with_cuts(cuts);
     if layout == KvLayout::Unified && random.one_in(2) {
-        plain = plain.with_cells(context + random.below(context * sequences));
+        plain = plain.with_cells(context + random.index(context * sequences));
     }
-    let every = 3 + random.below(40) as u64;
+    let every = 3 + random.below(40);
     let faulty = plain.clone().with_hook(move |step| {
         let is_due = (step.pass + 7 * step.session + seed).is_multiple_of(every);
         let hit = step.done == 1 && is_due && step.pass > 0;
@@ -90,10 +71,10 @@ fn run(seed: u64, trouble: Trouble) {
         }
     });
     let settings = Settings {
-        sequences: random.one_in(3).then(|| 1 + random.below(sequences)),
-        batch: random.one_in(3).then(|| 1 + random.below(30)),
-        step_time: random.of(&[None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
-        cache: random.of(&[0, 50, 10_000]),
+        sequences: random.one_in(3).then(|| 1 + random.index(sequences)),
+        batch: random.one_in(3).then(|| 1 + random.index(30)),
+        step_time: random.pick(&[None, Some(Duration::ZERO), Some(Duration::from_secs(1))]),
+        cache: random.pick(&[0, 50, 10_000]),
     };
     let adapter = |name| AdapterSource::new(name, name);
     let options = SessionOptions::new().with_sequences(sequences).with_adapter(adapter("a")).with_adapter(adapter("b"));
@@ -102,14 +83,14 @@ fn run(seed: u64, trouble: Trouble) {
     let most = settings.sequences.unwrap_or(sequences);
     let mut asked = Vec::new();
     for _ in 0..60 {
-        match random.below(6) {
+        match random.index(6) {
             0 | 1 => {
                 let request = request(&mut random, context, most);
                 asked.push((kit.ask(&request), request));
             }
-            2 if random.one_in(3) && !asked.is_empty() => drop(asked.swap_remove(random.below(asked.len()))),
-            3 if random.one_in(3) && !asked.is_empty() => asked[random.below(asked.len())].0.stream.cancel(),
-            _ => kit.turns(random.below(8)),
+            2 if random.one_in(3) && !asked.is_empty() => drop(asked.swap_remove(random.index(asked.len()))),
+            3 if random.one_in(3) && !asked.is_empty() => asked[random.index(asked.len())].0.stream.cancel(),
+            _ => kit.turns(random.index(8)),
         }
         if let Some((reader, _)) = asked.last_mut() {
             reader.read();
