@@ -4,8 +4,8 @@
 mod kit;
 
 use assert_cmd::Command;
-use kit::{good, json, model, run, text};
-use serde_json::{Value, json};
+use kit::{a_batch_is_answered, good, json, like_texts_have_like_vectors, model, run, text};
+use serde_json::Value;
 use std::{fs, path::Path};
 
 #[test]
@@ -46,36 +46,13 @@ fn a_backend_may_be_named_and_another_one_refuses() {
 
 #[test]
 fn a_batch_of_requests_is_answered() {
-    let (model, folder) = (model("tiny-mlx-gemma3"), tempfile::tempdir().unwrap());
-    let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
-    let line =
-        |number: usize| json!({"prompt": format!("text {number}"), "max_tokens": 4 + number, "ignore_eos": true});
-    fs::write(&input, (0..5).map(|number| format!("{}\n", line(number))).collect::<String>()).unwrap();
-    let arguments = ["batch", "--model", text(&model), "--parallel", "3", "--ctx", "192"];
-    good(&[&arguments[..], &["--input", text(&input), "--output", text(&output)]].concat(), "");
-    let answers: Vec<Value> =
-        fs::read_to_string(&output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(answers.len(), 5);
-    for answer in answers {
-        let tokens = 4 + answer["index"].as_u64().unwrap() as usize;
-        assert_eq!(answer["tokens"].as_array().unwrap().len(), tokens, "{answer}");
-    }
+    a_batch_is_answered(&model("tiny-mlx-gemma3"), &[]);
 }
 
 #[test]
 fn texts_become_vectors() {
     let minilm = model("minilm-mlx");
-    let texts = ["The ferry leaves at nine.", "A boat goes at nine.", "Pears are sweet."];
-    let arguments = [&["embed", "--model", text(&minilm), "--json"][..], &texts].concat();
-    let report = json(&arguments, "");
-    assert_eq!((&report["dimensions"], &report["normalized"]), (&384.into(), &true.into()));
-    let vector = |index: usize| -> Vec<f64> {
-        report["embeddings"][index][0].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-    };
-    let cosine = |a: usize, b: usize| vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum::<f64>();
-    assert!(cosine(0, 1) > 0.5 && cosine(0, 2) < 0.3, "{} {}", cosine(0, 1), cosine(0, 2));
-    let max = json(&[&arguments[..], &["--pooling", "max"]].concat(), "");
-    assert_ne!(max["embeddings"][0], report["embeddings"][0]);
+    like_texts_have_like_vectors(&minilm, &[]);
     // It has no head that scores, and MLX would have none.
     let (code, _, stderr) = run(&["rerank", "--model", text(&minilm), "--query", "ferry", "a boat"], "");
     assert_eq!(code, 1, "{stderr}");

@@ -5,7 +5,7 @@ mod kit;
 
 use assert_cmd::Command;
 use build_support::tiny;
-use kit::{good, json, model, run, text};
+use kit::{a_batch_is_answered, good, json, like_texts_have_like_vectors, model, run, text};
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 
@@ -58,36 +58,13 @@ fn a_model_of_another_kind_is_told_the_right_command() {
 
 #[test]
 fn a_batch_of_requests_is_answered() {
-    let (model, folder) = (model("tiny-onnx"), tempfile::tempdir().unwrap());
-    let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.jsonl"));
-    let line =
-        |number: usize| json!({"prompt": format!("text {number}"), "max_tokens": 4 + number, "ignore_eos": true});
-    fs::write(&input, (0..5).map(|number| format!("{}\n", line(number))).collect::<String>()).unwrap();
-    let arguments = ["batch", "--model", text(&model), "--threads", "1", "--parallel", "3", "--ctx", "192"];
-    good(&[&arguments[..], &["--input", text(&input), "--output", text(&output)]].concat(), "");
-    let answers: Vec<Value> =
-        fs::read_to_string(&output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(answers.len(), 5);
-    for answer in answers {
-        let tokens = 4 + answer["index"].as_u64().unwrap() as usize;
-        assert_eq!(answer["tokens"].as_array().unwrap().len(), tokens, "{answer}");
-    }
+    a_batch_is_answered(&model("tiny-onnx"), &["--threads", "1"]);
 }
 
 #[test]
 fn texts_become_vectors_and_scores() {
     let minilm = model("minilm-onnx");
-    let texts = ["The ferry leaves at nine.", "A boat goes at nine.", "Pears are sweet."];
-    let arguments = [&["embed", "--model", text(&minilm), "--threads", "1", "--json"][..], &texts].concat();
-    let report = json(&arguments, "");
-    assert_eq!((&report["dimensions"], &report["normalized"]), (&384.into(), &true.into()));
-    let vector = |index: usize| -> Vec<f64> {
-        report["embeddings"][index][0].as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
-    };
-    let cosine = |a: usize, b: usize| vector(a).iter().zip(vector(b)).map(|(a, b)| a * b).sum::<f64>();
-    assert!(cosine(0, 1) > 0.5 && cosine(0, 2) < 0.3, "{} {}", cosine(0, 1), cosine(0, 2));
-    let max = json(&[&arguments[..], &["--pooling", "max"]].concat(), "");
-    assert_ne!(max["embeddings"][0], report["embeddings"][0]);
+    like_texts_have_like_vectors(&minilm, &["--threads", "1"]);
 
     let classifier = model("tiny-onnx-classifier");
     let report = json(&["classify", "--model", text(&classifier), "--threads", "1", "--json", "one", "two"], "");

@@ -9,7 +9,10 @@ use infer_onnx::{
 };
 use kit::{
     load,
-    model::{self, GraphOf, Message, attribute, element, int, node, optional, sequence, strings, tensor, unary},
+    model::{
+        self, GraphOf, Message, attribute, element, int, node, optional, sequence, strings, sum_with_default, tensor,
+        unary,
+    },
     onnx,
 };
 
@@ -201,16 +204,7 @@ fn optional_inputs_may_be_missing_and_optional_outputs_are_told() {
 
 #[test]
 fn weights_with_the_name_of_an_input_are_its_default() {
-    let kind = tensor(element::F32, [2_i64]);
-    let bytes: Vec<u8> = [10.0_f32, 20.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let model = GraphOf::new("default")
-        .node(&node("Add", &["x", "b"], &["y"], &[]))
-        .weights(&model::weights("b", element::F32, &[2], &bytes))
-        .input("x", &kind)
-        .input("b", &kind)
-        .output("y", &kind)
-        .model();
-    let mut graph = load(&model);
+    let mut graph = load(&sum_with_default());
     let names: Vec<_> = graph.inputs().iter().map(|port| (port.name(), port.is_optional())).collect();
     assert_eq!(names, [("x", false), ("b", true)]);
     let x = TensorView::new(&[2], &[1.0_f32, 2.0]).unwrap();

@@ -6,7 +6,7 @@ use infer_core::ErrorKind;
 use infer_onnx::{DType, Graph, Tensor, TensorView};
 use kit::{
     load,
-    model::{self, GraphOf, element, node, tensor, unary},
+    model::{self, GraphOf, element, node, sum_with_default, tensor, unary},
 };
 
 /// `x` as it comes out of `graph`, which gives it back.
@@ -81,16 +81,7 @@ fn what_was_lent_before_is_looked_at_where_it_differs() {
 /// What an earlier run was lent is not there for one that is given nothing.
 #[test]
 fn what_was_lent_before_is_not_given_again() {
-    let kind = tensor(element::F32, [2_i64]);
-    let bytes: Vec<u8> = [10.0_f32, 20.0].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let model = GraphOf::new("default")
-        .node(&node("Add", &["x", "b"], &["y"], &[]))
-        .weights(&model::weights("b", element::F32, &[2], &bytes))
-        .input("x", &kind)
-        .input("b", &kind)
-        .output("y", &kind)
-        .model();
-    let mut graph = load(&model);
+    let mut graph = load(&sum_with_default());
     let values = [1.0_f32, 2.0];
     let x = TensorView::new(&[2], &values).unwrap();
     let sum = |graph: &Graph| graph.outputs().tensor("y").unwrap().as_slice::<f32>().unwrap().to_vec();

@@ -10,6 +10,7 @@
 //! - `cases/`: what is promised.
 
 mod cases;
+mod opened;
 mod setting;
 mod subject;
 

@@ -1,18 +1,16 @@
 //! What is tested, and what is known of each.
 
-use build_support::{fixtures, tiny};
-use infer::{
-    AdapterSource, Encoder, EncoderOptions, Model, ModelInfo, Pooling, Result, Session, SessionOptions, Tokenizer,
+use crate::opened::{
+    DEVICE, DRAWING, HOST, Opened, SCARCE, SPLIT, UNIFIED, faked, linked, loaded, mlx, onnx, path, scripted,
 };
-use infer_core::KvLayout;
-use infer_core::testing::{Cuts, Script, ScriptedModel};
-use infer_llama::{Llama, SessionOptions as SessionOptionsOfLlama};
+use build_support::tiny;
+use infer::{AdapterSource, Pooling};
+use infer_core::{
+    KvLayout,
+    testing::{Cuts, Script},
+};
 use infer_sys::llama::fake;
 use kit::expectation::Exception;
-use std::{
-    collections::HashMap,
-    sync::{Arc, LazyLock, Mutex},
-};
 
 /// Something that promises what a [`Model`] promises.
 pub(crate) struct Subject {
@@ -67,12 +65,6 @@ pub(crate) enum Pace {
     Quick,
     /// Milliseconds.
     Slow,
-}
-
-/// A model, and what is to be looked at when it is gone.
-pub(crate) struct Opened {
-    pub(crate) model: Box<dyn Model>,
-    pub(crate) afterwards: Box<dyn FnOnce() + Send>,
 }
 
 /// Cells are of 16 bits, and a pass of one token adds up in another order than a pass of many. Measured over the whole suite, logits of
@@ -165,7 +157,6 @@ pub(crate) fn all() -> &'static [Subject] {
         Subject {
             name: "tiny_llama_unified",
             open: || linked("tiny-llama", UNIFIED),
-
             adapters: Some(tiny_adapters),
             scarce: Some(|| linked("tiny-llama", SCARCE)),
             ..TINY_DECODER
@@ -173,7 +164,6 @@ pub(crate) fn all() -> &'static [Subject] {
         Subject {
             name: "tiny_llama_split",
             open: || linked("tiny-llama", SPLIT),
-
             cells: Cells::Copied,
             adapters: Some(tiny_adapters),
             ..TINY_DECODER
@@ -187,7 +177,6 @@ pub(crate) fn all() -> &'static [Subject] {
         Subject {
             name: "tiny_llama_loaded",
             open: || loaded("tiny-llama", UNIFIED),
-
             adapters: Some(tiny_adapters),
             ..TINY_DECODER
         },
@@ -196,7 +185,6 @@ pub(crate) fn all() -> &'static [Subject] {
             name: "tiny_gemma3_split",
             open: || linked("tiny-gemma3", SPLIT),
             cells: Cells::Copied,
-
             ..TINY_DECODER
         },
         Subject {
@@ -300,130 +288,7 @@ fn tiny_adapters() -> [AdapterSource; 2] {
     ["tiny-lora", "tiny-lora-other"].map(|name| AdapterSource::new(name, path(name)))
 }
 
-fn scripted(script: Script) -> Opened {
-    Opened { model: Box::new(ScriptedModel::new(script)), afterwards: Box::new(|| ()) }
-}
-
 /// As wide as the file says that goes with it.
 fn fake_decoder() -> fake::Script {
     fake::Script::new().with_width(tiny::WIDTH as u16)
-}
-
-/// llama.cpp's side of the door, made up: the header is that of a real file.
-fn faked(script: fake::Script, name: &str, options: Options) -> Opened {
-    let control = script.install();
-    let llama = Llama::from_api(fake::api()).unwrap();
-    let model = infer_llama::Model::open(&llama, path(name)).unwrap_or_else(|error| panic!("{error}"));
-    Opened {
-        model: Box::new(WithOptions { model, options }),
-        afterwards: Box::new(move || {
-            assert_eq!(control.live(), fake::Live::default(), "made and never freed");
-            assert_eq!(control.breaches(), [""; 0], "the door's contract");
-        }),
-    }
-}
-
-fn linked(name: &'static str, options: Options) -> Opened {
-    llama(name, options, "linked", Llama::linked)
-}
-
-fn loaded(name: &'static str, options: Options) -> Opened {
-    llama(name, options, "loaded", || Llama::load(&infer_llama::LoadOptions::new()))
-}
-
-/// A model of a file in the cache. Its weights are opened once for all cases.
-fn llama(name: &'static str, options: Options, door: &'static str, library: fn() -> Result<Llama>) -> Opened {
-    type Models = HashMap<(&'static str, &'static str), infer_llama::Model>;
-    static MODELS: LazyLock<Mutex<Models>> = LazyLock::new(Mutex::default);
-    let mut models = MODELS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let model = models.entry((name, door)).or_insert_with(|| {
-        let model = library().and_then(|llama| infer_llama::Model::open(&llama, path(name)));
-        model.unwrap_or_else(|error| panic!("{error}"))
-    });
-    Opened { model: Box::new(WithOptions { model: model.clone(), options }), afterwards: Box::new(|| ()) }
-}
-
-/// A model in ONNX Runtime. Its graph is loaded once for all cases.
-fn onnx(name: &'static str) -> Opened {
-    static MODELS: LazyLock<Mutex<HashMap<&'static str, infer_onnx::Model>>> = LazyLock::new(Mutex::default);
-    let mut models = MODELS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let model = models.entry(name).or_insert_with(|| {
-        let onnx = infer_onnx::Onnx::load(&infer_onnx::LoadOptions::new());
-        let model = onnx.and_then(|onnx| infer_onnx::Model::open(&onnx, path(name)));
-        model.unwrap_or_else(|error| panic!("{error}"))
-    });
-    Opened { model: Box::new(model.clone()), afterwards: Box::new(|| ()) }
-}
-
-/// A model in MLX. It belongs to the thread that asks, and so is opened for each case.
-fn mlx(name: &'static str, options: OptionsOfMlx) -> Opened {
-    let mlx = infer_mlx::Mlx::load(&infer_mlx::LoadOptions::new());
-    let model = mlx.and_then(|mlx| infer_mlx::Model::open(&mlx, path(name))).unwrap_or_else(|error| panic!("{error}"));
-    Opened { model: Box::new(MlxWithOptions { model, options }), afterwards: Box::new(|| ()) }
-}
-
-fn path(name: &str) -> std::path::PathBuf {
-    fixtures::model(name).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// What only llama.cpp's sessions have.
-type Options = fn(SessionOptionsOfLlama) -> SessionOptionsOfLlama;
-
-const UNIFIED: Options = |options| options.with_layout(KvLayout::Unified);
-const SPLIT: Options = |options| options.with_layout(KvLayout::Split);
-const SCARCE: Options = |options| options.with_layout(KvLayout::Unified).with_cells(256);
-const DRAWING: Options = |options| options.with_layout(KvLayout::Unified).with_device_sampling(true);
-
-/// A model whose sessions are made with these options.
-struct WithOptions {
-    model: infer_llama::Model,
-    options: Options,
-}
-
-impl Model for WithOptions {
-    fn info(&self) -> &Arc<ModelInfo> {
-        Model::info(&self.model)
-    }
-
-    fn tokenizer(&self) -> Arc<dyn Tokenizer> {
-        Model::tokenizer(&self.model)
-    }
-
-    fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(self.model.session(&(self.options)(options.clone().into()))?))
-    }
-
-    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
-        Model::encoder(&self.model, options)
-    }
-}
-
-/// What only MLX's sessions have.
-type OptionsOfMlx = fn(infer_mlx::SessionOptions) -> infer_mlx::SessionOptions;
-
-const HOST: OptionsOfMlx = |options| options;
-const DEVICE: OptionsOfMlx = |options| options.with_device_sampling(true);
-
-/// A model whose sessions are made with these options.
-struct MlxWithOptions {
-    model: infer_mlx::Model,
-    options: OptionsOfMlx,
-}
-
-impl Model for MlxWithOptions {
-    fn info(&self) -> &Arc<ModelInfo> {
-        Model::info(&self.model)
-    }
-
-    fn tokenizer(&self) -> Arc<dyn Tokenizer> {
-        Model::tokenizer(&self.model)
-    }
-
-    fn session(&self, options: &SessionOptions) -> Result<Box<dyn Session>> {
-        Ok(Box::new(self.model.session(&(self.options)(options.clone().into()))?))
-    }
-
-    fn encoder(&self, options: &EncoderOptions) -> Result<Box<dyn Encoder>> {
-        Model::encoder(&self.model, options)
-    }
 }

@@ -230,6 +230,19 @@ pub(crate) fn unary(operator: &str, kind: &Message) -> Vec<u8> {
     GraphOf::new(operator).node(&node(operator, &["x"], &["y"], &[])).input("x", kind).output("y", kind).model()
 }
 
+/// `y = x + b` of two numbers each, where `b` is 10 and 20 unless it is given.
+pub(crate) fn sum_with_default() -> Vec<u8> {
+    let kind = tensor(element::F32, [2_i64]);
+    let default: Vec<u8> = [10.0_f32, 20.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    GraphOf::new("default")
+        .node(&node("Add", &["x", "b"], &["y"], &[]))
+        .weights(&weights("b", element::F32, &[2], &default))
+        .input("x", &kind)
+        .input("b", &kind)
+        .output("y", &kind)
+        .model()
+}
+
 /// A loop that adds `x` to itself `n` times, to take time.
 pub(crate) fn adding() -> Vec<u8> {
     let scalar = [0_i64; 0];

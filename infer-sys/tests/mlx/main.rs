@@ -3,9 +3,11 @@
 //! Needs what `cargo xtask setup` brings.
 
 mod arrays;
+mod cache;
 mod children;
 mod kit;
 mod operations;
+mod refused;
 mod threads;
 
 /// What a child is to do, which is this program started again.

@@ -1,8 +1,9 @@
 //! What an [`Engine`] makes of a session: texts among others, begun with what others computed, that gave way and came back, are as alone.
 
 use crate::{
+    opened::Opened,
     setting::{CONTEXT, PASS, Setting, draw, feed, open, refused},
-    subject::{Opened, Pace},
+    subject::Pace,
 };
 use infer::{Engine, ErrorKind, Generation, KvLayout, Request, Sampling, Token, Want};
 use kit::greedy::Run;
