@@ -85,7 +85,6 @@ mod kv;
 mod linear;
 mod mlx;
 mod model;
-#[allow(dead_code, reason = "what reads texts, and does not go on with them, has no encoder yet")]
 mod models;
 mod operand;
 mod options;
