@@ -16,7 +16,7 @@ pub struct ModelInfo {
     pub vocab: usize,
     /// The context it was trained for, in tokens.
     pub context: usize,
-    /// Blocks.
+    /// Layers that repeat: `block_count` or `num_hidden_layers` in files.
     pub layers: usize,
     /// Width of the hidden state.
     pub width: usize,
@@ -24,7 +24,7 @@ pub struct ModelInfo {
     pub heads: usize,
     /// Key/value heads; fewer than [`heads`](Self::heads) in grouped-query attention.
     pub kv_heads: usize,
-    /// Parameters.
+    /// How many numbers its weights are.
     pub parameters: u64,
     /// Bytes of all weights.
     pub bytes: u64,

@@ -24,15 +24,15 @@ pub enum Biases {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Dims {
-    /// Blocks.
+    /// Layers: each an attention and the feed-forward behind it.
     pub layers: usize,
     /// Width of the hidden state (`d_model`).
     pub width: usize,
-    /// Query heads.
+    /// Heads of queries.
     pub heads: usize,
     /// Key/value heads: as many as [`heads`](Self::heads), or fewer in grouped-query attention.
     pub kv_heads: usize,
-    /// Width of a head.
+    /// Width of a head: numbers of one query, key or value.
     pub head_dim: usize,
     /// Entries of the vocabulary.
     pub vocab: usize,
@@ -53,7 +53,7 @@ pub struct Dims {
     pub biases: Biases,
     /// Queries and keys are normed head by head (Qwen3).
     pub qk_norm: bool,
-    /// Experts; 0 for a dense model.
+    /// Experts a layer; 0 for a dense model.
     pub experts: usize,
     /// Experts that a token goes through, beside the shared ones.
     pub experts_used: usize,

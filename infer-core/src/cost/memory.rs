@@ -9,7 +9,7 @@ use super::{Dims, KvType, product, sum};
 pub struct DtypeWeights {
     /// The format's name, as the file's format has it (`q4_1`, `f32`).
     pub dtype: String,
-    /// Tensors.
+    /// How many tensors are of it.
     pub tensors: u64,
     /// Elements, over all of them.
     pub elements: u64,
@@ -150,11 +150,11 @@ impl Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// The weights.
+    /// Bytes of the weights.
     pub weights: u64,
-    /// The KV cache. Exact.
+    /// Bytes of the KV cache. Exact.
     pub kv: u64,
-    /// Intermediate results of a pass. Rough.
+    /// Bytes of the intermediate results of a pass. Rough.
     pub compute: u64,
 }
 
@@ -175,7 +175,7 @@ impl Estimate {
         }
     }
 
-    /// All of it.
+    /// Bytes in all.
     #[must_use]
     pub fn total(&self) -> u64 {
         sum(&[self.weights, self.kv, self.compute])

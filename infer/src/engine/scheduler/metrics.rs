@@ -23,7 +23,7 @@ pub struct EngineStats {
     pub running: usize,
     /// Sequences that are open: of completions, and of the prefix cache.
     pub sequences: usize,
-    /// Sequences there are.
+    /// Sequences that can be open at once.
     pub sequences_total: usize,
     /// KV cells in use, those of the prefix cache included.
     pub cells: usize,
@@ -31,9 +31,9 @@ pub struct EngineStats {
     pub cells_cached: usize,
     /// KV cells that are free.
     pub cells_free: usize,
-    /// Steps.
+    /// Steps so far, each a forward pass.
     pub steps: u64,
-    /// Tokens that were generated.
+    /// Tokens that were generated so far.
     pub generated_tokens: u64,
     /// Tokens of prompts that were computed, those that were computed again included, and without the cached ones.
     pub prefilled_tokens: u64,
