@@ -16,6 +16,9 @@ pub struct PassRoom {
 
 /// Which texts an encoder computes together, where those of a pass are the rows of a table: by length, cut into the passes that cost least in
 /// all. Padding costs as much as text does, and a pass of its own costs too. For backends.
+///
+/// The pass that costs most is the first: passes that are computed side by side then end at about the same time, and memory that is not
+/// enough is not enough at once.
 #[derive(Debug, Default)]
 pub struct PaddedPasses {
     /// The texts, the longest first.
@@ -24,8 +27,8 @@ pub struct PaddedPasses {
     cost: Vec<u64>,
     /// How many of them → how many are computed before the last pass of that way.
     before: Vec<u32>,
-    /// Where each pass ends.
-    cuts: Vec<u32>,
+    /// Where each pass begins and ends.
+    cuts: Vec<(u32, u32)>,
 }
 
 impl PaddedPasses {
@@ -50,10 +53,14 @@ impl PaddedPasses {
         self.cuts.clear();
         let mut end = number(count);
         while end > 0 {
-            self.cuts.push(end);
-            end = self.before[end as usize];
+            let begin = self.before[end as usize];
+            self.cuts.push((begin, end));
+            end = begin;
         }
-        self.cuts.reverse();
+        let Self { order, cuts, .. } = self;
+        let tokens =
+            |begin: u32, end: u32| ((end - begin) as usize).saturating_mul(lengths(order[begin as usize] as usize));
+        cuts.sort_unstable_by_key(|&(begin, end)| (Reverse(tokens(begin, end)), begin));
     }
 
     /// The cheapest way to compute the first `end` texts, and how many of them come before its last pass.
@@ -94,8 +101,8 @@ impl PaddedPasses {
     /// When there is no such pass.
     #[must_use]
     pub fn pass(&self, pass: usize) -> &[u32] {
-        let begin = pass.checked_sub(1).map_or(0, |before| self.cuts[before] as usize);
-        &self.order[begin..self.cuts[pass] as usize]
+        let (begin, end) = self.cuts[pass];
+        &self.order[begin as usize..end as usize]
     }
 }
 
@@ -129,6 +136,14 @@ mod tests {
         // Padding by a few tokens is cheaper than a pass.
         assert_eq!(passes(&[8, 9, 7], ROOM), [[1, 0, 2]]);
         assert_eq!(passes(&[], ROOM), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn the_pass_with_most_tokens_is_the_first() {
+        let mut lengths = vec![7; 9];
+        lengths.insert(4, 30);
+        let first = vec![0, 1, 2, 3, 5, 6, 7, 8, 9];
+        assert_eq!(passes(&lengths, ROOM), [first, vec![4]]);
     }
 
     #[test]
