@@ -5,9 +5,9 @@
 #ifndef INFER_MLX_DOOR_KERNELS_H
 #define INFER_MLX_DOOR_KERNELS_H
 
+#include "mlx_door_memory.h"
 #include "mlx_door_wall.h"
 
-#include "mlx/allocator.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/primitives.h"
 
@@ -40,13 +40,19 @@ void needed_steps(const int32_t * start, const int32_t * stop, const int32_t * s
     }
 }
 
-// Memory for an output, or an exception: MLX's own allocator returns NULL, and writes to it.
-mlx::core::allocator::Buffer memory_for(size_t bytes) {
-    mlx::core::allocator::Buffer buffer = mlx::core::allocator::malloc(bytes);
-    if (buffer.ptr() == nullptr) {
-        throw std::bad_alloc();
+// Hands `compute(in, out)` to the stream's thread, with the inputs of an operation and its result, which has its memory.
+template <typename F>
+void hand_over(mlx::core::Stream stream, const std::vector<array> & inputs, array & out, F compute) {
+    auto & encoder = mlx::core::cpu::get_command_encoder(stream);
+    std::vector<array> in;
+    in.reserve(inputs.size());
+    for (const array & input : inputs) {
+        encoder.set_input_array(input);
+        // MLX keeps the arrays of an operation until it is done.
+        in.push_back(array::unsafe_weak_copy(input));
     }
-    return buffer;
+    encoder.set_output_array(out);
+    encoder.dispatch([compute, in = std::move(in), out = array::unsafe_weak_copy(out)]() mutable { compute(in, out); });
 }
 
 // ---- rows into a buffer ----
@@ -132,7 +138,6 @@ public:
 
     void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
         const array & buffer = inputs[0];
-        const array & rows   = inputs[1];
         array &       out    = outputs[0];
         const bool in_place = claim(buffer);
         if (in_place) {
@@ -140,16 +145,11 @@ public:
         } else {
             out.set_data(memory_for(out.nbytes()));
         }
-        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
-        encoder.set_input_array(buffer);
-        encoder.set_input_array(rows);
-        encoder.set_output_array(out);
-        encoder.dispatch([in_place, at = at_, buffer = array::unsafe_weak_copy(buffer), rows = array::unsafe_weak_copy(rows),
-                          out = array::unsafe_weak_copy(out)]() mutable {
+        hand_over(stream(), inputs, out, [in_place, at = at_](const std::vector<array> & in, array & to) {
             if (!in_place) {
-                write_part(buffer, out, 0);
+                write_part(in[0], to, 0);
             }
-            write_part(rows, out, at);
+            write_part(in[1], to, at);
         });
     }
 
@@ -219,13 +219,9 @@ public:
     Within(mlx::core::Stream stream, int32_t n) : Primitive(stream), n_(n) {}
 
     void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
-        const array & in  = inputs[0];
-        array &       out = outputs[0];
-        out.set_data(memory_for(out.nbytes()));
-        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
-        encoder.set_input_array(in);
-        encoder.set_output_array(out);
-        encoder.dispatch([n = n_, in = array::unsafe_weak_copy(in), out = array::unsafe_weak_copy(out)]() mutable {
+        outputs[0].set_data(memory_for(outputs[0].nbytes()));
+        hand_over(stream(), inputs, outputs[0], [n = n_](const std::vector<array> & indices, array & out) {
+            const array & in = indices[0];
             switch (in.dtype().val()) {
                 case mlx::core::Dtype::Val::uint8:  return copy_within<uint8_t>(in, out, n);
                 case mlx::core::Dtype::Val::uint16: return copy_within<uint16_t>(in, out, n);

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #if defined(__x86_64__)
@@ -136,44 +137,45 @@ array in_rows(const array & a, mlx::core::Stream stream) {
     return mlx::core::contiguous(a, false, stream);
 }
 
+// Puts numbers side by side that lie `down` and `across` from each other.
+void copy_rows(const float * from, int64_t down, int64_t across, int64_t rows, int64_t columns, float * to) {
+    for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+            to[i * columns + j] = from[i * down + j * across];
+        }
+    }
+}
+
 // [..., m, k] times [k, n].
 class Product : public mlx::core::Primitive {
 public:
     explicit Product(mlx::core::Stream stream) : Primitive(stream) {}
 
     void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
-        const array & a   = inputs[0];
-        const array & b   = inputs[1];
-        array &       out = outputs[0];
-        out.set_data(memory_for(out.nbytes()));
-        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
-        encoder.set_input_array(a);
-        encoder.set_input_array(b);
-        encoder.set_output_array(out);
-        encoder.dispatch([a = array::unsafe_weak_copy(a), b = array::unsafe_weak_copy(b), out = array::unsafe_weak_copy(out)]() mutable {
-            const int64_t depth = b.shape(0), columns = b.shape(1), rows = static_cast<int64_t>(out.size()) / columns;
-            const Rows    left { a.data<float>(), depth };
-            float *       to = out.data<float>();
-            if (b.strides(0) == 1 || depth == 1) {
-                // A matrix that is stored the other way round, as layers have theirs.
-                return math()->dots(left, Rows { b.data<float>(), b.strides(1) }, to, columns, rows, columns, depth);
-            }
-            if (b.strides(1) == 1 || columns == 1) {
-                return math()->sums(left, Rows { b.data<float>(), b.strides(0) }, to, columns, rows, columns, depth);
-            }
-            std::vector<float> whole(static_cast<size_t>(depth * columns));
-            for (int64_t k = 0; k < depth; ++k) {
-                for (int64_t j = 0; j < columns; ++j) {
-                    whole[k * columns + j] = b.data<float>()[k * b.strides(0) + j * b.strides(1)];
-                }
-            }
-            math()->sums(left, Rows { whole.data(), columns }, to, columns, rows, columns, depth);
-        });
+        outputs[0].set_data(memory_for(outputs[0].nbytes()));
+        hand_over(stream(), inputs, outputs[0], [](const std::vector<array> & in, array & out) { multiply(in[0], in[1], out); });
     }
 
     void eval_gpu(const std::vector<array> &, std::vector<array> &) override { throw std::runtime_error("made for the CPU"); }
 
     const char * name() const override { return "Product"; }
+
+private:
+    static void multiply(const array & a, const array & b, array & out) {
+        const int64_t depth = b.shape(0), columns = b.shape(1), rows = static_cast<int64_t>(out.size()) / columns;
+        const Rows    left { a.data<float>(), depth };
+        float *       to = out.data<float>();
+        if (b.strides(0) == 1 || depth == 1) {
+            // A matrix that is stored the other way round, as layers have theirs.
+            return math()->dots(left, Rows { b.data<float>(), b.strides(1) }, to, columns, rows, columns, depth);
+        }
+        if (b.strides(1) == 1 || columns == 1) {
+            return math()->sums(left, Rows { b.data<float>(), b.strides(0) }, to, columns, rows, columns, depth);
+        }
+        Scratch whole(depth, columns);
+        copy_rows(b.data<float>(), b.strides(0), b.strides(1), depth, columns, whole.data());
+        math()->sums(left, Rows { whole.data(), columns }, to, columns, rows, columns, depth);
+    }
 };
 
 bool is_made_for(const array & a, mlx::core::Stream stream) {
@@ -198,21 +200,13 @@ public:
     PackedProduct(mlx::core::Stream stream, int32_t group, int32_t bits) : Primitive(stream), group_(group), bits_(bits) {}
 
     void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
-        array & out = outputs[0];
-        out.set_data(memory_for(out.nbytes()));
-        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
-        std::vector<array> in;
-        for (const array & input : inputs) {
-            encoder.set_input_array(input);
-            in.push_back(array::unsafe_weak_copy(input));
-        }
-        encoder.set_output_array(out);
-        encoder.dispatch([in = std::move(in), out = array::unsafe_weak_copy(out), group = group_, bits = bits_]() mutable {
+        outputs[0].set_data(memory_for(outputs[0].nbytes()));
+        hand_over(stream(), inputs, outputs[0], [group = group_, bits = bits_](const std::vector<array> & in, array & out) {
             // As many as the kernel of dot products looks at together.
             constexpr int64_t TOGETHER = 4;
             const int64_t depth = in[0].shape(-1), columns = in[1].shape(0), rows = static_cast<int64_t>(in[0].size()) / depth;
             const Packed  packed { in[1].data<uint8_t>(), in[2].data<float>(), in[3].data<float>(), depth, group, bits };
-            std::vector<float> numbers(static_cast<size_t>(TOGETHER * depth));
+            Scratch       numbers(TOGETHER, depth);
             for (int64_t j = 0; j < columns; j += TOGETHER) {
                 const int64_t wide = std::min(TOGETHER, columns - j);
                 for (int64_t i = 0; i < wide; ++i) {
@@ -262,16 +256,8 @@ public:
     Attend(mlx::core::Stream stream, float scale, bool causal) : Primitive(stream), scale_(scale), causal_(causal) {}
 
     void eval_cpu(const std::vector<array> & inputs, std::vector<array> & outputs) override {
-        array & out = outputs[0];
-        out.set_data(memory_for(out.nbytes()));
-        auto & encoder = mlx::core::cpu::get_command_encoder(stream());
-        std::vector<array> in;
-        for (const array & input : inputs) {
-            encoder.set_input_array(input);
-            in.push_back(array::unsafe_weak_copy(input));
-        }
-        encoder.set_output_array(out);
-        encoder.dispatch([in = std::move(in), out = array::unsafe_weak_copy(out), scale = scale_, causal = causal_]() mutable {
+        outputs[0].set_data(memory_for(outputs[0].nbytes()));
+        hand_over(stream(), inputs, outputs[0], [scale = scale_, causal = causal_](const std::vector<array> & in, array & out) {
             attend(in, out.data<float>(), scale, causal);
         });
     }
@@ -281,50 +267,50 @@ public:
     const char * name() const override { return "Attend"; }
 
 private:
+    // Queries whose scores are kept at once.
+    static constexpr int64_t TOGETHER = 48;
+
     static void attend(const std::vector<array> & in, float * out, float scale, bool causal) {
         const array & q      = in[0];
         const int64_t heads  = q.shape(1), shared = heads / in[1].shape(1);
         const bool *  mask   = in.size() > 3 ? in[3].data<bool>() : nullptr;
-        std::vector<float> copies[3];
+        std::optional<Scratch> copies[3];
+        Scratch scores(std::min<int64_t>(TOGETHER, q.shape(2)), in[1].shape(2));
         for (int64_t batch = 0; batch < q.shape(0); ++batch) {
             for (int64_t head = 0; head < heads; ++head) {
                 const Rows of_q = head_of(q, batch, head, copies[0]);
                 const Rows of_k = head_of(in[1], batch, head / shared, copies[1]), of_v = head_of(in[2], batch, head / shared, copies[2]);
                 const Shape sizes { q.shape(2), in[1].shape(2), q.shape(3), in[2].shape(3) };
-                one_head(of_q, of_k, of_v, out, sizes, mask, scale, causal);
+                one_head(of_q, of_k, of_v, out, sizes, mask, scale, causal, scores.data());
                 out += int64_t(q.shape(2)) * in[2].shape(3);
             }
         }
     }
 
     // The rows of a head; a copy of them where the numbers of a row do not lie side by side.
-    static Rows head_of(const array & a, int64_t batch, int64_t head, std::vector<float> & copy) {
+    static Rows head_of(const array & a, int64_t batch, int64_t head, std::optional<Scratch> & copy) {
         const float * from = a.data<float>() + batch * a.strides(0) + head * a.strides(1);
         if (a.strides(3) == 1 || a.shape(3) == 1) {
             return { from, a.strides(2) };
         }
         const int64_t rows = a.shape(2), width = a.shape(3);
-        copy.resize(static_cast<size_t>(rows * width));
-        for (int64_t i = 0; i < rows; ++i) {
-            for (int64_t j = 0; j < width; ++j) {
-                copy[i * width + j] = from[i * a.strides(2) + j * a.strides(3)];
-            }
+        if (!copy) {
+            copy.emplace(rows, width);
         }
-        return { copy.data(), width };
+        copy_rows(from, a.strides(2), a.strides(3), rows, width, copy->data());
+        return { copy->data(), width };
     }
 
-    // `sizes`: queries, keys, numbers of a key, numbers of a value.
-    static void one_head(Rows q, Rows k, Rows v, float * out, const Shape & sizes, const bool * mask, float scale, bool causal) {
-        constexpr int64_t TOGETHER = 48;
+    // `sizes`: queries, keys, numbers of a key, numbers of a value. In `scores` is room for those of TOGETHER queries.
+    static void one_head(Rows q, Rows k, Rows v, float * out, const Shape & sizes, const bool * mask, float scale, bool causal, float * scores) {
         const int64_t length = sizes[0], source = sizes[1], depth = sizes[2], width = sizes[3];
-        std::vector<float> scores(static_cast<size_t>(std::min(TOGETHER, length) * source));
         for (int64_t from = 0; from < length; from += TOGETHER) {
             const int64_t rows = std::min(TOGETHER, length - from);
             // Nobody among them sees more than the last one does.
             const int64_t seen = causal ? source - length + from + rows : source;
-            math()->dots({ q.data + from * q.step, q.step }, k, scores.data(), seen, rows, seen, depth);
+            math()->dots({ q.data + from * q.step, q.step }, k, scores, seen, rows, seen, depth);
             for (int64_t i = 0; i < rows; ++i) {
-                float *       row  = scores.data() + i * seen;
+                float *       row  = scores + i * seen;
                 const int64_t last = causal ? seen - rows + i + 1 : seen;
                 std::fill(row + last, row + seen, 0.0f);
                 // As MLX has it: what is not seen has the least score there is, whatever the scale, so that who sees nothing has the mean of all.
@@ -333,7 +319,7 @@ private:
                 }
                 math()->weights(row, last, mask != nullptr ? 1.0f : scale);
             }
-            math()->sums({ scores.data(), seen }, v, out + from * width, width, rows, width, seen);
+            math()->sums({ scores, seen }, v, out + from * width, width, rows, width, seen);
         }
     }
 

@@ -2,32 +2,22 @@
 //
 // Where there is no memory MLX's allocator for the CPU returns NULL, and MLX writes to it: the process ends. All of MLX gets its allocator by one function,
 // which its library calls through its table of addresses, as ELF has it. The address there is exchanged for one of a function that gives
-// MLX's allocator behind one that throws. Where the table is not like that, nothing is changed.
+// MLX's allocator behind one that throws. Where the table is not like that, nothing is changed; what the door asks for itself is an exception anywhere.
 #ifndef INFER_MLX_DOOR_MEMORY_H
 #define INFER_MLX_DOOR_MEMORY_H
 
+#include "mlx/allocator.h"
+
 #include <cstddef>
-
-// Elsewhere glibc leaves the addresses in the dynamic section as they are in the file.
-#if defined(__linux__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
-
-#    include "mlx/allocator.h"
-#    include "mlx/version.h"
-
-#    include <dlfcn.h>
-#    include <elf.h>
-#    include <link.h>
-
-#    include <cstdio>
-#    include <cstring>
-#    include <new>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <new>
 
 namespace {
 
-using mlx::core::allocator::Allocator;
-using mlx::core::allocator::Buffer;
-
-// What the wall takes for a lack of memory, with how much was asked for.
+// What the wall takes for a lack of memory, with how much was asked for. It is known by its first word: of an exception on a stream's thread MLX keeps
+// no more than the text.
 class NoMemory final : public std::bad_alloc {
 public:
     explicit NoMemory(size_t bytes) noexcept {
@@ -39,6 +29,56 @@ public:
 private:
     char message_[96];
 };
+
+// Memory for an output, or an exception: MLX's own allocator returns NULL, and writes to it.
+mlx::core::allocator::Buffer memory_for(size_t bytes) {
+    mlx::core::allocator::Buffer buffer = mlx::core::allocator::malloc(bytes);
+    if (buffer.ptr() == nullptr) {
+        throw NoMemory(bytes);
+    }
+    return buffer;
+}
+
+// Numbers that a kernel keeps while it runs, on the stream's thread: asked for there, so that operations that wait for each other share it. Nothing is in
+// it yet. An exception there becomes the error of the evaluation, like that of an output.
+class Scratch {
+public:
+    Scratch(int64_t rows, int64_t columns) : buffer_(memory_for(bytes(rows, columns))) {}
+    ~Scratch() { mlx::core::allocator::free(buffer_); }
+
+    Scratch(const Scratch &)             = delete;
+    Scratch & operator=(const Scratch &) = delete;
+
+    float * data() { return static_cast<float *>(buffer_.raw_ptr()); }
+
+private:
+    // More than can be counted is more than there is.
+    static size_t bytes(int64_t rows, int64_t columns) {
+        int64_t bytes = 0;
+        const bool counts = !__builtin_mul_overflow(rows, columns, &bytes) && !__builtin_mul_overflow(bytes, int64_t(sizeof(float)), &bytes);
+        return static_cast<size_t>(counts ? bytes : std::numeric_limits<int64_t>::max());
+    }
+
+    mlx::core::allocator::Buffer buffer_;
+};
+
+} // namespace
+
+// Elsewhere glibc leaves the addresses in the dynamic section as they are in the file.
+#if defined(__linux__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+
+#    include "mlx/version.h"
+
+#    include <dlfcn.h>
+#    include <elf.h>
+#    include <link.h>
+
+#    include <cstring>
+
+namespace {
+
+using mlx::core::allocator::Allocator;
+using mlx::core::allocator::Buffer;
 
 // MLX's allocator, whose NULL is an exception.
 class Refusing final : public Allocator {

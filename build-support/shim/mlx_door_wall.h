@@ -63,6 +63,11 @@ void on_mlx_error(const char * message, void *) noexcept {
     }
 }
 
+// Of what was thrown elsewhere there is only the text: on a stream's thread, or behind mlx-c.
+int32_t status_of(const char * message) noexcept {
+    return std::strstr(message, "bad_alloc") != nullptr ? INFER_MLX_MEMORY : INFER_MLX_EXCEPTION;
+}
+
 template <typename F>
 int32_t wall(F && body) noexcept {
     try {
@@ -76,13 +81,13 @@ int32_t wall(F && body) noexcept {
     } catch (const Refused & e) {
         return report(e.status, e.message.c_str());
     } catch (const Said &) {
-        return std::strstr(message_of_this_thread, "bad_alloc") != nullptr ? INFER_MLX_MEMORY : INFER_MLX_EXCEPTION;
+        return status_of(message_of_this_thread);
     } catch (const std::bad_alloc & e) {
         return report(INFER_MLX_MEMORY, e.what());
     } catch (const std::length_error & e) {
         return report(INFER_MLX_MEMORY, e.what());
     } catch (const std::exception & e) {
-        return report(INFER_MLX_EXCEPTION, e.what());
+        return report(status_of(e.what()), e.what());
     } catch (...) {
         return report(INFER_MLX_UNKNOWN, "a C++ exception of unknown type");
     }

@@ -6,6 +6,8 @@ mod kit;
 mod tiny;
 
 use infer_core::{Session as _, Want};
+#[cfg(target_os = "linux")]
+use infer_mlx::{Array, DType, Mask};
 use std::sync::{Mutex, MutexGuard};
 use tiny::{anew, feed, llama, logits, open, session, tokens};
 
@@ -55,12 +57,44 @@ fn a_step_takes_no_memory_that_stays() {
     assert!(active(&model) > before);
 }
 
+/// 4 GiB each, made of a single 1: results, and what the door's own kernels keep while they compute.
+#[cfg(target_os = "linux")]
+const TOO_MUCH: [fn(Array<'_>) -> Array<'_>; 9] = [
+    |one| square(one).contiguous(),
+    |one| square(one).sort(0),
+    |one| square(one).argsort(-1),
+    |one| one.scope().stack(&[square(one); 2], 0),
+    |one| one.broadcast_to(&[1 << 15, 1]).matmul(one.broadcast_to(&[1, 1 << 15])),
+    // A copy of a matrix, and of keys, that lie neither in rows nor in columns.
+    |one| one.broadcast_to(&[1, 1 << 15]).matmul(square(one)),
+    |one| {
+        let keys = one.broadcast_to(&[1, 1, 1 << 15, 1 << 15]);
+        one.broadcast_to(&[1, 1, 1, 1 << 15]).attention(keys, keys, 1.0, Mask::None)
+    },
+    // The scores of two queries.
+    |one| {
+        let keys = one.broadcast_to(&[1, 1, 1 << 29, 1]);
+        one.broadcast_to(&[1, 1, 2, 1]).attention(keys, keys, 1.0, Mask::None)
+    },
+    // Rows of few bits, unpacked.
+    |one| {
+        let scope = one.scope();
+        let parts = [(1 << 24, DType::U32), (1 << 21, DType::F32), (1 << 21, DType::F32)];
+        let [words, scales, biases] = parts.map(|(count, dtype)| scope.zeros(&[1, count], dtype).own());
+        one.broadcast_to(&[1, 1 << 28]).quantized_matmul(&words, &scales, &biases, true, 128, 2)
+    },
+];
+
+#[cfg(target_os = "linux")]
+fn square(one: Array<'_>) -> Array<'_> {
+    one.broadcast_to(&[1 << 15, 1 << 15])
+}
+
 /// Memory that the system refuses, though MLX's own limit is far away, is an error of whoever evaluates, and everything stays usable.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_the_system_refuses_is_an_error() {
     use infer_core::ErrorKind;
-    use infer_mlx::{Array, DType};
 
     const NAME: &str = "memory_that_the_system_refuses_is_an_error";
     const CHILD: &str = "INFER_TEST_ALONE";
@@ -77,19 +111,10 @@ fn memory_that_the_system_refuses_is_an_error() {
     let seq = open(&mut session);
     feed(&mut session, &seq, &tokens(20, 1), Want::Nothing).unwrap();
     let scope = model.mlx().scope();
-    // 4 GiB each, of which nothing is there before it is evaluated.
-    let whole: [fn(Array<'_>) -> Array<'_>; 5] = [
-        |x| x.contiguous(),
-        |x| x.sort(0),
-        |x| x.argsort(-1),
-        |x| x.scope().stack(&[x, x], 0),
-        |x| x.slice(-1, 0..1).matmul(x.slice(0, 0..1)),
-    ];
     let cells = model.mlx().live();
-    for (index, of) in whole.into_iter().enumerate() {
+    for (index, of) in TOO_MUCH.iter().enumerate() {
         let inner = scope.nest();
-        let large = inner.ones(&[1], DType::F32).broadcast_to(&[1 << 15, 1 << 15]);
-        let outcome = inner.eval([of(large)]);
+        let outcome = inner.eval([of(inner.ones(&[1], DType::F32))]);
         let is_refused = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory);
         assert!(is_refused, "{index}: {outcome:?}");
         drop(inner);
