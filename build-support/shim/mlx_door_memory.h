@@ -43,15 +43,21 @@ mlx::core::allocator::Buffer memory_for(size_t bytes) {
 // it yet. An exception there becomes the error of the evaluation, like that of an output.
 class Scratch {
 public:
-    Scratch(int64_t rows, int64_t columns) : buffer_(memory_for(bytes(rows, columns))) {}
+    Scratch(int64_t rows, int64_t columns) : buffer_(memory_for(bytes(rows, columns) + LINE)) {}
     ~Scratch() { mlx::core::allocator::free(buffer_); }
 
     Scratch(const Scratch &)             = delete;
     Scratch & operator=(const Scratch &) = delete;
 
-    float * data() { return static_cast<float *>(buffer_.raw_ptr()); }
+    // From the start of a cache line on.
+    float * data() {
+        auto * const at = static_cast<char *>(buffer_.raw_ptr());
+        return reinterpret_cast<float *>(at + (LINE - reinterpret_cast<uintptr_t>(at) % LINE) % LINE);
+    }
 
 private:
+    static constexpr size_t LINE = 64;
+
     // More than can be counted is more than there is.
     static size_t bytes(int64_t rows, int64_t columns) {
         int64_t bytes = 0;
