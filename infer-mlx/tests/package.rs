@@ -5,7 +5,7 @@ mod architectures;
 #[path = "kit/safetensors.rs"]
 mod safetensors;
 
-use architectures::{Model, all, bert, gemma3, llama, phi3, quantized, qwen2, qwen3};
+use architectures::{Model, all, bert, gemma3, llama, phi3, quantized, qwen2, qwen3, seeing_gemma3};
 use infer_core::{Error, ErrorKind, cost::Biases};
 use infer_mlx::Package;
 use safetensors::{Tensor, file};
@@ -331,6 +331,37 @@ fn layers_may_be_quantised_each_in_its_own_way() {
     unsupported(&quantized(4, 32), &[UP, "scales of type uint8"], |model| {
         *weight(model, &format!("{UP}.scales")) = Tensor::zeros(format!("{UP}.scales"), "U8", &[64, 1]);
     });
+}
+
+/// Settings for a layer that there is not are none that anybody can have meant; those that a tool leaves there for parts that are not run are taken.
+#[test]
+fn settings_for_layers_that_there_are_not_are_refused() {
+    let said = |path: &'static str, value: Value| move |model: &mut Model| model.config["quantization"][path] = value;
+    let unknown = "names what is no layer of the model";
+    for path in ["model.layers.2.mlp.up_proj", "model.layers.0.mlp.up", "model.norm", "model.layers.0", "vision.fc1"] {
+        for value in [json!({"group_size": 32, "bits": 4}), json!(true), json!({})] {
+            invalid(&quantized(4, 32), &["`quantization` in config.json", unknown, path], said(path, value));
+        }
+        taken(&quantized(4, 32), said(path, false.into()));
+        taken(&quantized(4, 32), said(path, Value::Null));
+        invalid(&quantized(4, 32), &[&format!("`quantization.{path}` is \"x\"; true, false")], said(path, json!("x")));
+    }
+    // Five of them by name.
+    invalid(&quantized(4, 32), &["x.0, x.1, x.2, x.3, x.4 and 2 more; mend the names"], |model| {
+        (0..7).for_each(|at| model.config["quantization"][format!("x.{at}")] = json!({"bits": 8}));
+    });
+    // A flag that is not known is none of a layer.
+    taken(&quantized(4, 32), said("some_flag", true.into()));
+    for path in ["vision_tower.layers.0.fc1", "multi_modal_projector.proj"] {
+        taken(&seeing_gemma3(), |model| model.config["quantization"] = json!({"bits": 4, path: {"bits": 8}}));
+    }
+    // Of a model whose output layer is its table of embeddings.
+    let tied = |model: &mut Model| {
+        model.config["tie_word_embeddings"] = true.into();
+        model.weights.retain(|weight| !weight.name.starts_with("lm_head"));
+        model.config["quantization"]["lm_head"] = json!({"group_size": 32, "bits": 4});
+    };
+    taken(&quantized(4, 32), tied);
 }
 
 /// A model in two files and an index, which `change` may change.

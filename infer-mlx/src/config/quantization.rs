@@ -49,9 +49,11 @@ impl Quantization {
         let mut layers = HashMap::new();
         for (path, value) in settings.fields() {
             let layer = match value {
-                Value::Bool(true) => Layer::Affine(default),
+                Value::Bool(true) if is_path(path) => Layer::Affine(default),
                 Value::Bool(false) => Layer::Float,
                 Value::Object(_) => Layer::Affine(affine(&settings.part(path)?)?),
+                Value::Null => continue,
+                other if is_path(path) => return Err(settings.wrong(path, Some(other), "true, false or an object")),
                 // The settings for all layers.
                 _ => continue,
             };
@@ -67,6 +69,17 @@ impl Quantization {
             Some(layers) => layers.get(path).copied().unwrap_or(Layer::Unsaid),
         }
     }
+
+    /// The layers that are said to be quantised. That one is not is as true where there is none.
+    pub(crate) fn quantized(&self) -> impl Iterator<Item = &str> {
+        let layers = self.0.iter().flatten();
+        layers.filter(|(_, layer)| matches!(layer, Layer::Affine(_))).map(|(path, _)| path.as_str())
+    }
+}
+
+/// Whether a name is that of a layer, and not that of a setting for all of them.
+fn is_path(name: &str) -> bool {
+    name.contains('.') || name == "lm_head"
 }
 
 impl Affine {

@@ -21,6 +21,8 @@ pub(crate) struct Plan<'p> {
     prefix: &'static str,
     planned: Planned,
     taken: HashSet<Place>,
+    /// Layers that can be quantised, and those that are passed over.
+    layers: HashSet<String>,
     missing: Vec<String>,
     wrong: Vec<String>,
     refused: Vec<String>,
@@ -62,9 +64,9 @@ impl Planned {
 impl<'p> Plan<'p> {
     /// Nothing so far.
     pub(crate) fn new(shards: &'p Shards, quantization: &'p Quantization) -> Self {
-        let (planned, taken) = (Planned::default(), HashSet::new());
+        let (planned, taken, layers) = Default::default();
         let (missing, wrong, refused) = Default::default();
-        Self { shards, quantization, prefix: "", planned, taken, missing, wrong, refused }
+        Self { shards, quantization, prefix: "", planned, taken, layers, missing, wrong, refused }
     }
 
     /// From here on, names in the files begin with this.
@@ -125,15 +127,12 @@ impl<'p> Plan<'p> {
     /// Passes over weights that are known to be of no use.
     pub(crate) fn ignore(&mut self, is_useless: impl Fn(&str) -> bool) {
         let prefix = self.prefix;
-        let useless =
-            self.shards.all().filter(|(_, tensor)| tensor.name().strip_prefix(prefix).is_some_and(&is_useless));
-        self.taken.extend(useless.map(|(place, _)| place));
+        self.pass_over(|name| name.strip_prefix(prefix).is_some_and(&is_useless));
     }
 
     /// Passes over weights of parts that are not run, by their full names.
     pub(crate) fn ignore_part(&mut self, prefix: &str) {
-        let part = self.shards.all().filter(|(_, tensor)| tensor.name().starts_with(prefix));
-        self.taken.extend(part.map(|(place, _)| place));
+        self.pass_over(|name| name.starts_with(prefix));
     }
 
     /// Holds what was asked for against what there is.
@@ -144,29 +143,47 @@ impl<'p> Plan<'p> {
     pub(crate) fn finish(self) -> Result<Planned> {
         let rest = self.shards.all().filter(|(place, _)| !self.taken.contains(place));
         let extra: Vec<_> = rest.map(|(_, tensor)| tensor.name().to_owned()).collect();
+        let mut unknown: Vec<_> =
+            self.quantization.quantized().filter(|&path| !self.layers.contains(path)).map(str::to_owned).collect();
+        unknown.sort();
         let get = "the model's config.json and its weights do not belong together, or files are missing";
-        self.report(ErrorKind::Unsupported, &self.refused, "cannot be used", "convert the model with mlx_lm.convert")?;
-        self.report(ErrorKind::InvalidModel, &self.wrong, "are not what config.json says", get)?;
-        self.report(ErrorKind::InvalidModel, &self.missing, "are missing", get)?;
-        self.report(ErrorKind::InvalidModel, &extra, "are not known to this architecture", get)?;
+        let convert = "convert the model with mlx_lm.convert";
+        self.report(ErrorKind::Unsupported, &self.refused, "weights cannot be used", convert)?;
+        self.report(ErrorKind::InvalidModel, &self.wrong, "weights are not what config.json says", get)?;
+        self.report(ErrorKind::InvalidModel, &self.missing, "weights are missing", get)?;
+        self.report(ErrorKind::InvalidModel, &extra, "weights are not known to this architecture", get)?;
+        let (what, mend) = (
+            "`quantization` in config.json names what is no layer of the model",
+            "mend the names, or take them out: how other layers are quantised their weights tell",
+        );
+        self.report(ErrorKind::InvalidModel, &unknown, what, mend)?;
         Ok(self.planned)
     }
 
-    fn report(&self, kind: ErrorKind, weights: &[String], what: &str, advice: &str) -> Result<()> {
+    fn report(&self, kind: ErrorKind, names: &[String], what: &str, advice: &str) -> Result<()> {
         const SHOWN: usize = 5;
-        if weights.is_empty() {
+        if names.is_empty() {
             return Ok(());
         }
-        let mut list = weights.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-        if weights.len() > SHOWN {
-            list += &format!(" and {} more", weights.len() - SHOWN);
+        let mut list = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+        if names.len() > SHOWN {
+            list += &format!(" and {} more", names.len() - SHOWN);
         }
-        let message = format!("{}: weights {what}: {list}; {advice}", self.shards.folder().display());
+        let message = format!("{}: {what}: {list}; {advice}", self.shards.folder().display());
         Err::<(), Error>(error(kind, message))
     }
 
     fn full(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
+    }
+
+    /// Takes weights by their full names, and what the settings say of their layers: these may be said to be quantised though their weights have been
+    /// left out.
+    fn pass_over(&mut self, is_useless: impl Fn(&str) -> bool) {
+        let useless = self.shards.all().filter(|(_, tensor)| is_useless(tensor.name()));
+        self.taken.extend(useless.map(|(place, _)| place));
+        let layers = self.quantization.quantized().filter(|path| is_useless(&format!("{path}.weight")));
+        self.layers.extend(layers.map(str::to_owned));
     }
 
     /// Takes a weight, and notes what is wrong with it.
@@ -191,6 +208,7 @@ impl<'p> Plan<'p> {
     /// How a layer is quantised, if it is.
     fn affine(&mut self, path: &str, inputs: usize) -> Option<Affine> {
         let full = self.full(path);
+        self.layers.insert(full.clone());
         let last = |name: &str| {
             let (_, tensor) = self.shards.find(&format!("{full}.{name}"))?;
             Some((tensor.shape().last().copied()?, tensor.dtype()))

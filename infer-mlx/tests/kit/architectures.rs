@@ -96,7 +96,7 @@ pub(crate) fn gemma3() -> Model {
 }
 
 /// One whose language model is a part of it.
-fn seeing_gemma3() -> Model {
+pub(crate) fn seeing_gemma3() -> Model {
     let Model { config: text, mut weights } = gemma3();
     weights.iter_mut().for_each(|weight| weight.name.insert_str(0, "language_model."));
     Model { config: json!({"model_type": "gemma3", "vocab_size": VOCAB, "text_config": text}), weights }
