@@ -1,3 +1,4 @@
+use crate::ModelInfo;
 use std::{error::Error as StdError, fmt};
 
 /// A `Result` whose error is this crate's [`Error`].
@@ -151,6 +152,23 @@ impl Error {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
+        self
+    }
+
+    /// Says before the message which model it is about.
+    ///
+    /// ```
+    /// use infer_core::{Error, ErrorKind, ModelInfo};
+    ///
+    /// let mut info = ModelInfo::default();
+    /// info.description = "llama, 135 M parameters".into();
+    /// let error = Error::new(ErrorKind::Runtime, "no logit is a number").with_model(&info);
+    /// assert_eq!(error.to_string(), "llama, 135 M parameters: no logit is a number");
+    /// ```
+    #[must_use]
+    pub fn with_model(mut self, info: &ModelInfo) -> Self {
+        let name = info.name.as_deref().unwrap_or(&info.description);
+        self.0.message = format!("{name}: {}", self.0.message);
         self
     }
 

@@ -88,7 +88,7 @@ impl Softmax {
         if (infinite || sum.is_nan())
             && let Some(token) = row.iter().position(|logit| logit.is_nan())
         {
-            return Err(runtime(format!("the logit of token {token} is not a number")));
+            return Err(no_number(row, token));
         }
         let Some(peak) = peak.find(row) else {
             return Err(runtime("every logit is negative infinity: there is no token to draw".into()));
@@ -104,6 +104,16 @@ impl Softmax {
         let below = if logit == self.peak.logit { 0.0 } else { f64::from(logit) - f64::from(self.peak.logit) };
         (below - self.sum.ln()) as f32
     }
+}
+
+/// Of a row in which the logit of `first` is no number, and those of maybe more.
+fn no_number(row: &[f32], first: usize) -> Error {
+    let count = row.iter().filter(|logit| logit.is_nan()).count();
+    runtime(format!(
+        "the logit of token {first} is not a number (NaN), as {count} of {} are not: weights are damaged, or numbers became too large for the \
+         format that the model computes in; get its files again, or try it in another format (bfloat16, 32 bits) or on another backend",
+        row.len()
+    ))
 }
 
 pub(super) fn runtime(message: String) -> Error {
@@ -214,11 +224,8 @@ mod tests {
                     let mut row = vec![other; len];
                     row[at] = f32::NAN;
                     let error = Softmax::of(&row).unwrap_err();
-                    assert_eq!(
-                        error.to_string(),
-                        format!("the logit of token {at} is not a number"),
-                        "of {len}, {other}"
-                    );
+                    let expected = format!("the logit of token {at} is not a number (NaN), as 1 of {len} are not: ");
+                    assert!(error.to_string().starts_with(&expected), "of {len}, {other}: {error}");
                 }
             }
         }

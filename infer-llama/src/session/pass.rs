@@ -57,7 +57,7 @@ impl Session {
         self.seats.accept(batch);
         if let Err(error) = self.draw(batch) {
             self.take_back(Damage::Partial);
-            return Err(error);
+            return Err(error.with_model(self.model.info()));
         }
         for (index, entry) in batch.entries().iter().enumerate() {
             let slot = entry.slot();

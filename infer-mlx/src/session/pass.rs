@@ -42,7 +42,9 @@ impl Session {
         let mlx = self.model.mlx().clone();
         let scope = mlx.scope();
         let found = self.compute(&scope, &mut feeds);
-        let drawn = found.and_then(|found| self.draw_all(batch, &mut feeds, &found));
+        let info = self.model.info().clone();
+        let drawn =
+            found.and_then(|found| self.draw_all(batch, &mut feeds, &found).map_err(|error| error.with_model(&info)));
         for feed in feeds {
             let kv = &mut self.kvs[feed.slot as usize];
             if drawn.is_ok() { feed.growth.commit(kv) } else { feed.growth.discard(kv) }

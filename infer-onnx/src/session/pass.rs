@@ -27,7 +27,9 @@ impl Session {
         self.slots.check(batch, &self.limits, &self.capabilities)?;
         self.seats.check(batch)?;
         let mut work = std::mem::take(&mut self.work);
-        let outcome = self.compute(batch, &mut work).and_then(|()| self.draw_all(batch, &work));
+        let outcome = self
+            .compute(batch, &mut work)
+            .and_then(|()| self.draw_all(batch, &work).map_err(|error| error.with_model(&self.info)));
         work.logits.clear();
         self.work = work;
         if let Err(error) = outcome {
