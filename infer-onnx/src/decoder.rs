@@ -6,6 +6,7 @@
 //! | mask | `[B, T]` | 1 for each position that a row has once the tokens are in, 0 behind them |
 //! | positions | `[B, S]` | the positions of the tokens, where the graph asks for them |
 //! | past keys, past values | `[B, H, P, D]` | of each layer |
+//! | branch | `[1]` | whether there are past ones, where the graph is two in one: one without them, one for a token behind them |
 //!
 //! Outputs are logits, `[B, S, V]` or of the last token only, and the present keys and values. There are two forms: present keys and
 //! values that are new tensors of `P + S` positions; and those that are written into the buffer of the past ones, which has room
@@ -13,7 +14,7 @@
 
 mod ports;
 
-pub(crate) use ports::{Ports, Whole};
+pub(crate) use ports::{Branch, Ports, Whole};
 
 use crate::{DType, GraphOptions, Onnx, fingerprint, graph::about, header, load::Loading, providers, raw};
 use infer_core::{Result, machine::available_threads, state::Fingerprint};
@@ -150,6 +151,8 @@ pub(crate) struct Config {
     pub(crate) names: Names,
     /// Whether present keys and values are written into the buffer of the past ones.
     pub(crate) shares_buffer: bool,
+    /// Whether it was made for one token behind others, and nothing else.
+    pub(crate) one_token: bool,
 }
 
 /// What inputs and outputs are called.

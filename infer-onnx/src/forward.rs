@@ -2,7 +2,7 @@
 
 use crate::{
     DType,
-    decoder::{Decoder, InUse, Ports, Whole, dimension},
+    decoder::{Branch, Decoder, InUse, Ports, Whole, dimension},
     error::error,
     kv::{Growing, Kv, rows},
     raw::{self, Stop},
@@ -31,7 +31,7 @@ pub(crate) struct Call<'a> {
     pub(crate) slots: Range<u32>,
     /// Positions that each has before.
     pub(crate) past: &'a [usize],
-    /// All tokens of the first, all of the second, ….
+    /// All tokens of the first, all of the second, …: no more of each than [`Forward::most_tokens`].
     pub(crate) tokens: &'a [Token],
 }
 
@@ -60,6 +60,11 @@ impl Forward {
     /// Whether a run computes tokens of several sequences.
     pub(crate) fn batches(&self) -> bool {
         matches!(self.kv, Kv::Shared(_)) && self.decoder.ports().batches
+    }
+
+    /// How many tokens a run takes of a sequence that has so many positions before, at most.
+    pub(crate) fn most_tokens(&self, past: usize) -> usize {
+        self.decoder.ports().most_tokens(past)
     }
 
     pub(crate) fn copied(&self) -> u64 {
@@ -115,7 +120,7 @@ fn check(options: &raw::RunOptions) -> Result<()> {
     options.stop().map_or(Ok(()), |stop| Err(Stop::into_error(stop)))
 }
 
-/// The inputs of whole numbers.
+/// All inputs but keys and values.
 fn inputs(ports: &Ports, call: &Call<'_>) -> Result<Vec<(usize, raw::Value)>> {
     let batch = call.past.len();
     let len = call.tokens.len() / batch;
@@ -127,6 +132,11 @@ fn inputs(ports: &Ports, call: &Call<'_>) -> Result<Vec<(usize, raw::Value)>> {
     let mut all = vec![whole(ports.tokens, [batch, len], tokens)?, whole(ports.mask, [batch, total], mask)?];
     if let Some(port) = ports.positions {
         all.push(whole(port, [batch, len], positions)?);
+    }
+    if let Some(Branch { index, rank }) = ports.branch {
+        let mut value = raw::Value::tensor(DType::Bool, &[1][..rank])?;
+        value.elements_mut::<bool>()?.fill(call.past.iter().any(|&past| past > 0));
+        all.push((index, value));
     }
     Ok(all)
 }

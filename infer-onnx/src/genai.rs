@@ -153,6 +153,7 @@ fn parse(text: &str, folder: &Path) -> Result<Config, Refusal> {
             logits: outputs.logits.clone(),
         },
         shares_buffer: file.search.past_present_share_buffer,
+        one_token: false,
     })
 }
 

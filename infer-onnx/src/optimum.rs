@@ -47,7 +47,13 @@ fn config(file: &Map<String, Value>, graph: &Path) -> Config {
             logits: "logits".into(),
         },
         shares_buffer: false,
+        one_token: is_with_past(graph),
     }
+}
+
+/// Whether a graph is called as exporters call the one of two that takes keys and values.
+pub(crate) fn is_with_past(graph: &Path) -> bool {
+    graph.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.contains("with_past"))
 }
 
 #[cfg(test)]
@@ -72,5 +78,7 @@ mod tests {
         );
         assert_eq!((gpt2.kv_heads, gpt2.head_size, gpt2.layers, gpt2.context), (4, 8, 3, 64));
         assert!(!gpt2.shares_buffer);
+        assert!(!is_with_past(Path::new("with_past/decoder_model_merged.onnx")));
+        assert!(is_with_past(Path::new("onnx/decoder_with_past_model_quantized.onnx")));
     }
 }

@@ -84,14 +84,14 @@ pub struct Package {
 impl Package {
     /// Looks at a folder, or at a graph with the files around it.
     ///
-    /// A folder is one of onnxruntime-genai (`genai_config.json`), or has one of the graphs `model.onnx`, `decoder_model_merged.onnx`,
-    /// `decoder_with_past_model.onnx`, `decoder_model.onnx`, in itself or in a folder `onnx` in it, or has one graph by any name.
+    /// A folder is one of onnxruntime-genai (`genai_config.json`), or has one of the graphs `model.onnx`, `decoder_model_merged.onnx` (two in
+    /// one, as Optimum made them before), `decoder_with_past_model.onnx`, in itself or in a folder `onnx` in it, or has one graph by any name.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io) for files that cannot be read; [`InvalidModel`](ErrorKind::InvalidModel) for a folder without a graph or with
     /// several of which none is the one, for a graph as in [`header::open`] and [`Header::check_files`], and for settings that are damaged or name files outside
     /// their folder; [`Unsupported`](ErrorKind::Unsupported) for a `genai_config.json` that wants libraries to be loaded, or describes
-    /// something else than one decoder.
+    /// something else than one decoder, and for a folder whose decoder is two graphs, neither of them in one with the other.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let found = find::find(path.as_ref())?;
         let (folder, graph) = (found.folder, found.graph);

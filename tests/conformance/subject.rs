@@ -222,6 +222,7 @@ pub(crate) fn all() -> &'static [Subject] {
         Subject { name: "tiny_onnx_f16_split", open: || onnx("tiny-onnx-f16"), ..TINY_ONNX },
         Subject { name: "tiny_onnx_plain_split", open: || onnx("tiny-onnx-plain"), ..TINY_ONNX },
         Subject { name: "tiny_onnx_no_positions_split", open: || onnx("tiny-onnx-no-positions"), ..TINY_ONNX },
+        Subject { name: "tiny_onnx_merged_split", open: || onnx("tiny-onnx-merged"), ..TINY_ONNX },
         Subject {
             name: "smollm2_onnx_int4_split",
             open: || onnx("smollm2-onnx-int4"),

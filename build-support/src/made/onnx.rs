@@ -36,6 +36,12 @@ pub const ONNX: &[Made] = &[
         "47912f3171f93118bf6e63671379527be97674c0366ff8b43647fc50e7f7f370",
     ),
     made(
+        "tiny-onnx-merged",
+        "the same as optimum made it before: a graph for first tokens, one for a token behind others, and one with both in it",
+        "tiny-llama",
+        "57e2b2305cf99e6a23e58949ed11374c61642ce70a500e6f248cfbc2cc884c1f",
+    ),
+    made(
         "tiny-onnx-encoder",
         "tiny-bert: a state a token, whose mean is the embedding",
         "tiny-bert",

@@ -4,14 +4,11 @@ use crate::{decoder, error::BACKEND, genai};
 use infer_core::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
-/// What graphs are called, the one to take first first: with its keys and values in one graph, then for tokens with some before them.
-const NAMES: [&str; 5] = [
-    "model.onnx",
-    "decoder_model_merged.onnx",
-    "decoder_with_past_model.onnx",
-    "decoder_model_with_past.onnx",
-    "decoder_model.onnx",
-];
+/// What graphs are called, the one to take first first: with its keys and values in one graph, then two in one.
+const NAMES: [&str; 2] = ["model.onnx", "decoder_model_merged.onnx"];
+/// What a decoder is called that was exported as two graphs: for first tokens, and for one behind others.
+const FIRST: &str = "decoder_model.onnx";
+const NEXT: [&str; 2] = ["decoder_with_past_model.onnx", "decoder_model_with_past.onnx"];
 
 /// The files of a model.
 pub(super) struct Found {
@@ -42,12 +39,31 @@ fn in_folder(folder: &Path) -> Result<Found> {
         return Ok(Found { graph: decoder.graph.clone(), folder: folder.to_owned(), genai: Some(decoder) });
     }
     let places = [folder.to_owned(), folder.join("onnx")];
-    let usual = places.iter().flat_map(|place| NAMES.iter().map(move |name| place.join(name)));
-    let graph = match usual.into_iter().find(|graph| graph.is_file()) {
+    let called = |names: &[&str]| {
+        let mut usual = places.iter().flat_map(|place| names.iter().map(|name| place.join(name)));
+        usual.find(|graph| graph.is_file())
+    };
+    let graph = match called(&NAMES) {
         Some(graph) => graph,
-        None => the_only_one(folder, &places)?,
+        None => match (called(&[FIRST]), called(&NEXT)) {
+            (Some(first), Some(next)) => return Err(two_graphs(&first, &next)),
+            (None, Some(graph)) | (Some(graph), None) => graph,
+            (None, None) => the_only_one(folder, &places)?,
+        },
     };
     Ok(Found { graph, folder: folder.to_owned(), genai: None })
+}
+
+fn two_graphs(first: &Path, next: &Path) -> Error {
+    let message = format!(
+        "the decoder is two graphs, {} for the first tokens of a text and {} for one token behind others, and one is needed: export it \
+         again (Optimum makes one, {}), or get {}, which has both; {1} alone works too, if it is named, but reads a prompt token by token",
+        first.display(),
+        next.display(),
+        NAMES[0],
+        NAMES[1]
+    );
+    Error::new(ErrorKind::Unsupported, message).with_backend(BACKEND)
 }
 
 /// The folder of a graph's settings: its own, or the one around a folder `onnx`.

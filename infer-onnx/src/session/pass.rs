@@ -50,9 +50,7 @@ impl Session {
         self.compute_single(batch, work)?;
         for (index, entry) in batch.entries().iter().enumerate() {
             if entry.want() != Want::Score && entry.range().len() > 1 {
-                let slot = entry.slot();
-                let call = Call { slots: slot..slot + 1, past: &[entry.start()], tokens: batch.tokens(entry) };
-                let logits = self.forward.run(&call)?;
+                let logits = self.compute_many(entry.slot(), entry.start(), batch.tokens(entry))?;
                 if wants_row(entry) {
                     work.places[index] = Some((work.logits.len(), logits.rows() - 1));
                     work.logits.push(logits);
@@ -66,6 +64,19 @@ impl Session {
             self.results.end_scores();
         }
         Ok(())
+    }
+
+    /// Computes tokens of one sequence behind its first `past` positions, in as many runs as it takes. The logits of the last one.
+    fn compute_many(&mut self, slot: u32, mut past: usize, mut tokens: &[Token]) -> Result<Logits> {
+        loop {
+            let (these, rest) = tokens.split_at(tokens.len().min(self.forward.most_tokens(past)));
+            let logits = self.forward.run(&Call { slots: slot..slot + 1, past: &[past], tokens: these })?;
+            if rest.is_empty() {
+                return Ok(logits);
+            }
+            past += these.len();
+            tokens = rest;
+        }
     }
 
     /// Computes the entries of one token, those that lie side by side together.

@@ -24,8 +24,10 @@ impl Session {
         }
         let mut at = 0;
         while at < fed.len() {
-            let part = &fed[at..fed.len().min(at + self.scored)];
-            let logits = self.forward.run(&Call { slots: slot..slot + 1, past: &[first + at], tokens: part })?;
+            let past = first + at;
+            let most = self.scored.min(self.forward.most_tokens(past));
+            let part = &fed[at..fed.len().min(at + most)];
+            let logits = self.forward.run(&Call { slots: slot..slot + 1, past: &[past], tokens: part })?;
             if logits.rows() < part.len() {
                 // The graph gives the last row only: one token at a time, from here on and from now on.
                 self.scored = 1;

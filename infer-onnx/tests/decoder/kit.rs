@@ -24,12 +24,13 @@ pub(crate) struct Form {
 
 /// One of each kind. Numbers of 32 bits are added up in another order where a run has more tokens; those of 16 bits are rounded after each
 /// step; and beside weights of 4 bits states are rounded to 8, where a little more makes a whole step.
-pub(crate) const FORMS: [Form; 5] = [
+pub(crate) const FORMS: [Form; 6] = [
     Form { name: "tiny-onnx", epsilon: 1e-4 },
     Form { name: "tiny-onnx-int4", epsilon: 0.3 },
     Form { name: "tiny-onnx-f16", epsilon: 0.02 },
     Form { name: "tiny-onnx-plain", epsilon: 1e-4 },
     Form { name: "tiny-onnx-no-positions", epsilon: 1e-4 },
+    Form { name: "tiny-onnx-merged", epsilon: 1e-4 },
 ];
 
 pub(crate) fn shared() -> Form {
@@ -38,6 +39,10 @@ pub(crate) fn shared() -> Form {
 
 pub(crate) fn growing() -> Form {
     FORMS[3]
+}
+
+pub(crate) fn merged() -> Form {
+    FORMS[5]
 }
 
 pub(crate) fn folder(name: &str) -> PathBuf {

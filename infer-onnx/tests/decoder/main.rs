@@ -2,6 +2,7 @@
 
 mod copied;
 mod kit;
+mod merged;
 mod options;
 mod random;
 mod rows;
