@@ -4,6 +4,7 @@ mod guard;
 mod options;
 mod queue;
 pub(crate) mod share;
+mod sync;
 
 pub use guard::PoolGuard;
 pub use options::PoolOptions;

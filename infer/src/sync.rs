@@ -4,14 +4,11 @@
 //! wake-up is a point at which another thread may go on, and thousands of orders are tried.
 
 #[cfg(all(shuttle, test))]
-mod orders;
-
-#[cfg(all(shuttle, test))]
-pub(crate) use orders::check_orders;
-#[cfg(all(shuttle, test))]
 pub(crate) use shuttle::{sync::MutexGuard, sync::atomic, thread};
 #[cfg(not(all(shuttle, test)))]
 pub(crate) use std::{sync::MutexGuard, sync::atomic, thread};
+#[cfg(all(shuttle, test))]
+pub(crate) use test_kit::orders::{Condvar, check_orders};
 
 #[cfg(all(shuttle, test))]
 use shuttle::sync as given;
@@ -39,8 +36,6 @@ impl<T> Mutex<T> {
 /// A condition variable. Waits may end for no reason, as the standard library's do: look again.
 #[cfg(not(all(shuttle, test)))]
 pub(crate) struct Condvar(given::Condvar);
-#[cfg(all(shuttle, test))]
-pub(crate) use orders::Condvar;
 
 #[cfg(not(all(shuttle, test)))]
 impl Condvar {

@@ -6,6 +6,7 @@
 //! - [`program()`]: a script that a test runs;
 //! - [`block_on`]: runs a future;
 //! - [`Random`]: the same numbers for the same seed, for ever;
+//! - `orders` (with `--cfg shuttle`): what threads share, in orders of a checker's choice;
 //! - [`heap`], [`heap_so_far`] and [`peak`]: what a piece of code asks the allocator for, in a program that has installed [`Counting`].
 #![deny(unsafe_code)]
 
@@ -14,6 +15,8 @@ pub mod child;
 mod folder;
 mod heard;
 mod listener;
+#[cfg(shuttle)]
+pub mod orders;
 mod program;
 mod random;
 #[allow(unsafe_code, reason = "a global allocator that counts")]

@@ -3,9 +3,13 @@
 //! One lock guards it, held for a few moves of pointers: nobody holds it while a thing is used. What is given back goes to whoever waits
 //! longest, by name, so nobody who comes later can be faster.
 
+#[cfg(all(shuttle, test))]
+mod orders;
+
+use super::sync::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, PoisonError},
     time::Instant,
 };
 
@@ -133,6 +137,7 @@ impl<T> Queue<T> {
         woken: &Condvar,
         patience: Patience,
     ) -> Result<T, Refusal> {
+        let mut is_late = false;
         loop {
             // Also where the deadline has passed: what was given to this thread is nobody else's.
             if let Some(at) = state.given.iter().position(|(other, _)| *other == id) {
@@ -140,17 +145,14 @@ impl<T> Queue<T> {
                 state.waited += 1;
                 return Ok(state.given.swap_remove(at).1);
             }
-            state = match patience {
-                Patience::Until(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        state.waiting.retain(|waiting| waiting.id != id);
-                        state.refused += 1;
-                        return Err(Refusal::Late);
-                    }
-                    woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-                _ => woken.wait(state).unwrap_or_else(PoisonError::into_inner),
+            if is_late {
+                state.waiting.retain(|waiting| waiting.id != id);
+                state.refused += 1;
+                return Err(Refusal::Late);
+            }
+            (state, is_late) = match patience {
+                Patience::Until(deadline) => woken.wait_until(state, deadline),
+                _ => (woken.wait(state), false),
             };
         }
     }
@@ -161,7 +163,7 @@ impl<T> Queue<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
     use std::{

@@ -1,7 +1,6 @@
-//! How tests are run in orders of a checker's choice, and the condition variable they have then. There is no time in them: a deadline is
-//! something that may come in any order with the rest.
+//! How tests are run in orders of a checker's choice, and the condition variable they have then (`cargo xtask orders`, which is what sets
+//! `--cfg shuttle`). There is no time in them: a deadline is something that may come in any order with the rest.
 
-use super::Mutex;
 use shuttle::{
     scheduler::{PctScheduler, RandomScheduler},
     sync::MutexGuard,
@@ -14,20 +13,29 @@ use std::{
     time::Instant,
 };
 
-pub(crate) struct Condvar(Arc<shuttle::sync::Condvar>);
+/// A condition variable, of a mutex of shuttle's.
+pub struct Condvar(Arc<shuttle::sync::Condvar>);
+
+impl Default for Condvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Condvar {
-    pub(crate) fn new() -> Self {
+    /// One that nobody waits for.
+    pub fn new() -> Self {
         Self(Arc::new(shuttle::sync::Condvar::new()))
     }
 
-    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    /// Waits until it is notified.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until it is notified, or a thread of its own says that the time has come: when that is, is the scheduler's choice. As ever,
     /// others that wait here may be woken for no reason.
-    pub(crate) fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, _deadline: Instant) -> (MutexGuard<'a, T>, bool) {
+    pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, _deadline: Instant) -> (MutexGuard<'a, T>, bool) {
         let alarm = Arc::new(Alarm::default());
         let (rings, condvar) = (alarm.clone(), self.0.clone());
         shuttle::thread::spawn(move || {
@@ -46,11 +54,13 @@ impl Condvar {
         (guard, alarm.rung.load(Ordering::SeqCst))
     }
 
-    pub(crate) fn notify_one(&self) {
+    /// Wakes one that waits.
+    pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    pub(crate) fn notify_all(&self) {
+    /// Wakes all that wait.
+    pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
@@ -63,7 +73,7 @@ struct Alarm {
 
 /// Runs a test in many orders: at random, which tries deep ones, and by priorities that change seldom, which finds bugs that few changes of
 /// threads make ("probabilistic concurrency testing"). The seed is new each time; a failure prints its order, for `shuttle::replay`.
-pub(crate) fn check_orders(test: impl Fn() + Send + Sync + Copy + 'static) {
+pub fn check_orders(test: impl Fn() + Send + Sync + Copy + 'static) {
     const ORDERS: usize = 2_000;
     let mut config = shuttle::Config::default();
     // Messages are formatted on them.
@@ -79,7 +89,7 @@ pub(crate) fn check_orders(test: impl Fn() + Send + Sync + Copy + 'static) {
 #[should_panic(expected = "deadlock")]
 fn a_lost_wake_up_is_seen() {
     check_orders(|| {
-        let shared = Arc::new((Mutex::new(()), Condvar::new(), AtomicBool::new(false)));
+        let shared = Arc::new((shuttle::sync::Mutex::new(()), Condvar::new(), AtomicBool::new(false)));
         let other = shared.clone();
         shuttle::thread::spawn(move || {
             let (_, condvar, done) = &*other;
@@ -88,7 +98,7 @@ fn a_lost_wake_up_is_seen() {
             condvar.notify_one();
         });
         let (mutex, condvar, done) = &*shared;
-        let mut guard = mutex.lock();
+        let mut guard = mutex.lock().unwrap();
         while !done.load(Ordering::SeqCst) {
             guard = condvar.wait(guard);
         }
