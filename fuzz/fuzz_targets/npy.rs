@@ -15,7 +15,7 @@ static ALLOCATOR: test_kit::Counting = test_kit::Counting;
 const MOST: usize = 64 << 20;
 
 fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
-    let (peak, ()) = test_kit::peak(|| match Array::read(&mut &input[..]) {
+    let (peak, ()) = test_kit::peak(|| match Array::read(&mut &input[..], u64::MAX) {
         Ok(array) => again(&array),
         Err(what) => assert!(!what.is_empty() && !what.contains('\u{1b}'), "{what:?}"),
     });
@@ -25,7 +25,7 @@ fuzz_target!(init: seeds::write_if_asked(first), |input: &[u8]| {
 fn again(array: &Array) {
     let mut written = Vec::new();
     array.write(&mut written).expect("it has no more dimensions than can be read");
-    assert_eq!(Array::read(&mut &written[..]).as_ref(), Ok(array));
+    assert_eq!(Array::read(&mut &written[..], u64::MAX).as_ref(), Ok(array));
     if let Some(Ok(texts)) = array.texts() {
         let borrowed: Vec<&str> = texts.iter().map(String::as_str).collect();
         let again = Array::of_texts(&array.shape, &borrowed).expect("no text ends with padding");

@@ -23,6 +23,39 @@ fn a_folder_generates_text_and_knows_its_template() {
 }
 
 #[test]
+fn a_conversation_goes_on_and_only_what_is_new_is_computed() {
+    let model = model("smollm2-onnx-int4");
+    let chat = |lines: &str, more: &[&str]| {
+        run(&[&["chat", "--model", text(&model), "--threads", "1", "--max-tokens", "12"], more].concat(), lines)
+    };
+    let (code, answers, stderr) =
+        chat("What is the capital of France? Answer with one word.\nAnd of Italy?\n", &["--system", "Be brief."]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(answers.contains("Paris") && answers.contains("Rome"), "{answers}");
+    // Of each answer: tokens of the prompt, and those of them that were new.
+    let figures: Vec<[usize; 2]> = stderr
+        .lines()
+        .filter(|line| line.contains("prompt tokens,"))
+        .map(|line| {
+            let mut numbers = line.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok());
+            std::array::from_fn(|_| numbers.next().unwrap())
+        })
+        .collect();
+    let [[first, first_new], [second, second_new]] = figures[..] else { panic!("{stderr}") };
+    assert!(first == first_new && second > first && second_new < second - first, "{stderr}");
+
+    let (code, answers, stderr) = chat("Is water wet?\n/clear\nIs fire cold?\n", &["--regex", "(Yes|No)\\."]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(answers.lines().count() == 2 && answers.lines().all(|line| ["Yes.", "No."].contains(&line)), "{answers}");
+    let (code, answers, stderr) = chat("/clean\n", &[]);
+    assert!(code == 1 && answers.is_empty() && stderr.contains("there is no command /clean"), "{stderr}");
+    let encoder = self::model("tiny-onnx-encoder");
+    let (code, answers, stderr) = run(&["chat", "--model", text(&encoder)], "Hello\n");
+    assert_eq!((code, answers.as_str()), (1, ""));
+    assert!(stderr.contains("the model is an encoder"), "{stderr}");
+}
+
+#[test]
 fn a_backend_may_be_named_and_another_one_refuses() {
     let (model, prompt) = (model("tiny-onnx"), ["--prompt", "abc", "--max-tokens", "3", "--threads", "1"]);
     let with =
@@ -183,4 +216,35 @@ fn arrays_that_do_not_fit_are_told_with_what_is_wanted() {
     assert!(code == 1 && stderr.contains("good.npy"), "{stderr}");
     let (code, _, stderr) = run(&["run", "--model", text(&graph), "-i", &good, "--provider", "abacus"], "");
     assert!(code == 1 && stderr.contains("abacus"), "{stderr}");
+}
+
+/// A file of nothing may be as large as one likes, and say what it likes.
+#[cfg(unix)]
+#[test]
+fn arrays_larger_than_memory_are_refused() {
+    let (graph, folder) = (model("magika").join("model.onnx"), tempfile::tempdir().unwrap());
+    let infer = assert_cmd::cargo::cargo_bin("infer");
+    for (descr, shape, bytes, said) in [
+        ("<i4", "(1000000, 2048)", 8_192_000_000_u64, "bytes of memory"),
+        ("<i4", "(250000, 2048)", 2_048_000_000, "bytes of memory"),
+        ("|S1", "(100000000,)", 100_000_000, "bytes of memory"),
+        ("<i4", "(4611686018427387904, 4611686018427387904)", 64, "more than any memory holds"),
+        ("<U4611686018427387904", "(1,)", 64, "more than any memory holds"),
+        ("<i4", "(0, 18446744073709551615)", 0, "bytes"),
+        ("<i4", "(1, 2048)", 64, "ends after"),
+    ] {
+        let path = folder.path().join("large.npy");
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+        fs::write(&path, [b"\x93NUMPY\x01\0", &length[..], header.as_bytes()].concat()).unwrap();
+        fs::File::options().append(true).open(&path).unwrap().set_len(10 + header.len() as u64 + bytes).unwrap();
+        // KiB: room for the program and its graph, and for no such array.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 4000000 && exec \"$0\" \"$@\""]).arg(&infer);
+        command.args(["run", "--threads", "1", "--model", text(&graph), "--input", text(&path)]);
+        let output = command.timeout(std::time::Duration::from_secs(60)).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{descr} {shape}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(said), "{descr} {shape}: {stderr}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The files that arrays are read from and written to.
 
 use super::{npy::Array, npz};
-use infer::{Error, ErrorKind};
+use infer::{Error, ErrorKind, machine::available_memory};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
@@ -58,7 +58,7 @@ impl Input {
         file.rewind().map_err(unreadable)?;
         let is_archive = npz::MAGICS.iter().any(|known| magic == **known);
         let name = match (&self.name, wanted) {
-            (None, _) if is_archive => return npz::read(file).map_err(wrong),
+            (None, _) if is_archive => return npz::read(file, room).map_err(wrong),
             (Some(name), _) if is_archive => {
                 return Err(wrong(format!("is an archive of arrays, which have names: give it without `{name}=`")));
             }
@@ -69,9 +69,14 @@ impl Input {
                 return Err(wrong(format!("is one array, and does not say which: give it as NAME=FILE, of {names}")));
             }
         };
-        let array = Array::read(&mut BufReader::new(file)).map_err(wrong)?;
+        let array = Array::read(&mut BufReader::new(file), room()).map_err(wrong)?;
         Ok(BTreeMap::from([(name.to_owned(), array)]))
     }
+}
+
+/// Bytes of memory there are; without end where the system does not say.
+fn room() -> u64 {
+    available_memory().map_or(u64::MAX, |available| available.bytes)
 }
 
 /// Where outputs are written to.

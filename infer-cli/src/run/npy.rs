@@ -16,6 +16,8 @@ const LONGEST_HEADER: usize = 1 << 16;
 /// Dimensions at most: as many as NumPy's arrays can have.
 const MOST_DIMENSIONS: usize = 64;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// Bytes that an allocation of few takes.
+const ALLOCATION: usize = 32;
 /// NumPy begins the numbers at a multiple of this.
 const ALIGNMENT: usize = 64;
 
@@ -52,6 +54,16 @@ impl Kind {
         }
     }
 
+    /// Bytes of the tensor that is made of so many elements, in so many bytes, at most.
+    fn made_of(self, count: usize, len: usize) -> u64 {
+        let each = match self {
+            Self::Number(..) | Self::Raw(_) => 0,
+            // A text, and where it lies.
+            Self::Text(_) | Self::Bytes(_) => 2 * size_of::<String>() + ALLOCATION,
+        };
+        (len as u64).saturating_add((count as u64).saturating_mul(each as u64))
+    }
+
     /// Bytes that are turned round where the file has the other byte order.
     fn unit(self) -> usize {
         match self {
@@ -77,11 +89,11 @@ impl Kind {
 }
 
 impl Array {
-    /// Reads an array, to the end of what there is to read.
+    /// Reads an array, to the end of what there is to read. `room` is how many bytes of memory there are for it and for what is made of it.
     ///
     /// # Errors
     /// What is wrong with it, in words that go on after the file's name.
-    pub(crate) fn read(source: &mut impl Read) -> Result<Self, String> {
+    pub(crate) fn read(source: &mut impl Read, room: u64) -> Result<Self, String> {
         let header = Header::read(source)?;
         let Header { kind, shape, .. } = &header;
         let count = shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length));
@@ -89,6 +101,13 @@ impl Array {
         let Some(len) = len.filter(|&len| len < usize::MAX >> 1) else {
             return Err(format!("is said to have the shape {shape:?}, more than any memory holds"));
         };
+        // A short file can be said to hold much, and an archive of little holds much indeed: allocations that fail end a program.
+        let need = (len as u64).saturating_add(kind.made_of(count.unwrap_or_default(), len));
+        if need > room {
+            return Err(format!(
+                "has the shape {shape:?}, which takes {need} bytes of memory, and {room} are to be had"
+            ));
+        }
         let mut bytes = Vec::new();
         // No more at a time than is there: a header may promise anything.
         source.by_ref().take(len as u64).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;

@@ -10,11 +10,11 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::Sim
 /// How the first file of an archive begins, and how one ends that has none.
 pub(crate) const MAGICS: [&[u8; 4]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
-/// Reads all arrays.
+/// Reads all arrays. `room` says how many bytes of memory there are for the next one and for what is made of it.
 ///
 /// # Errors
 /// What is wrong with it, in words that go on after the file's name.
-pub(crate) fn read(source: impl Read + Seek) -> Result<BTreeMap<String, Array>, String> {
+pub(crate) fn read(source: impl Read + Seek, room: impl Fn() -> u64) -> Result<BTreeMap<String, Array>, String> {
     let broken = |error: ZipError| format!("is no zip archive that can be read: {error}");
     let mut archive = ZipArchive::new(source).map_err(broken)?;
     let mut arrays = BTreeMap::new();
@@ -24,7 +24,7 @@ pub(crate) fn read(source: impl Read + Seek) -> Result<BTreeMap<String, Array>, 
         let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else {
             return Err(format!("has a file `{}` that is no .npy file", name.escape_debug()));
         };
-        let array = Array::read(&mut BufReader::new(entry));
+        let array = Array::read(&mut BufReader::new(entry), room());
         let array = array.map_err(|what| format!("has an array `{}` that {what}", name.escape_debug()))?;
         if arrays.insert(name.clone(), array).is_some() {
             return Err(format!("has two arrays `{}`", name.escape_debug()));
@@ -70,19 +70,37 @@ mod tests {
         archive.finish().unwrap().into_inner()
     }
 
+    fn plenty() -> u64 {
+        u64::MAX
+    }
+
+    /// An archive is small where its arrays are not.
+    #[test]
+    fn an_array_without_room_is_not_unpacked() {
+        let mut npy = Vec::new();
+        array(&[0; 1 << 20]).write(&mut npy).unwrap();
+        let compressed = archive(&[("a.npy", &npy), ("zeros.npy", &npy)], CompressionMethod::Deflated);
+        assert!(compressed.len() < 1 << 14);
+        let left = std::cell::Cell::new(3_u64 << 20);
+        let room = || left.replace(left.get().saturating_sub(2 << 20));
+        let error = read(Cursor::new(&compressed), room).unwrap_err();
+        assert!(error.contains("an array `zeros` that has the shape [1048576], which takes 2097152 bytes"), "{error}");
+        assert_eq!(read(Cursor::new(&compressed), || 2 << 20).unwrap().len(), 2);
+    }
+
     #[test]
     fn arrays_come_back_by_name_compressed_or_not() {
         let arrays = BTreeMap::from([("a".to_owned(), array(b"xyz")), ("b/c".to_owned(), array(b""))]);
         let mut bytes = Cursor::new(Vec::new());
         write(&mut bytes, arrays.iter().map(|(name, array)| (name.as_str(), array))).unwrap();
         assert!(MAGICS.iter().any(|magic| bytes.get_ref().starts_with(*magic)));
-        assert_eq!(read(Cursor::new(bytes.get_ref())).unwrap(), arrays);
+        assert_eq!(read(Cursor::new(bytes.get_ref()), plenty).unwrap(), arrays);
 
         let mut npy = Vec::new();
         array(&[7; 999]).write(&mut npy).unwrap();
         let compressed = archive(&[("many.npy", &npy)], CompressionMethod::Deflated);
         assert!(compressed.len() < npy.len());
-        assert_eq!(read(Cursor::new(compressed)).unwrap()["many"], array(&[7; 999]));
+        assert_eq!(read(Cursor::new(compressed), plenty).unwrap()["many"], array(&[7; 999]));
     }
 
     #[test]
@@ -98,9 +116,9 @@ mod tests {
             (archive(&[("a.npy", b"hello")], stored), "an array `a` that ends within"),
             (damaged, "an array `a` that cannot be read"),
         ] {
-            let error = read(Cursor::new(bytes)).unwrap_err();
+            let error = read(Cursor::new(bytes), plenty).unwrap_err();
             assert!(error.contains(said), "{error}");
         }
-        assert!(read(Cursor::new(archive(&[], stored))).unwrap().is_empty());
+        assert!(read(Cursor::new(archive(&[], stored)), plenty).unwrap().is_empty());
     }
 }

@@ -7,7 +7,7 @@ fn written(array: &Array) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Array, String> {
-    Array::read(&mut &bytes[..])
+    Array::read(&mut &bytes[..], u64::MAX)
 }
 
 /// A file with this header.
