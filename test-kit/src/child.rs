@@ -105,8 +105,20 @@ pub fn answer(text: &str) {
 /// # Panics
 /// When no child can be made.
 pub fn run(test: &str, case: impl AsRef<OsStr>, limit: Duration) -> Outcome {
+    run_within(None, test, case, limit)
+}
+
+/// The same, in a child that has no more than so many bytes of address space, where systems know such a thing.
+fn run_within(room: Option<u64>, test: &str, case: impl AsRef<OsStr>, limit: Duration) -> Outcome {
     let program = std::env::current_exe().expect("the running program has a path");
-    let mut command = Command::new(program);
+    let mut command = match room.filter(|_| cfg!(unix)) {
+        Some(bytes) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit -v {} && exec \"$0\" \"$@\"", bytes >> 10)]).arg(program);
+            shell
+        }
+        None => Command::new(program),
+    };
     command.args(["--exact", test, "--nocapture", "--test-threads=1", "--include-ignored"]).env(CASE, case.as_ref());
     let outcome = run_command(command, limit);
     match &outcome {
@@ -135,11 +147,25 @@ pub fn open_in_child(test: &str, file: &Path) -> Result<String, String> {
 /// When a child aborts, crashes, panics or hangs.
 #[track_caller]
 pub fn cases(test: &str, cases: &[&str], work: impl FnOnce(&str) -> String) -> Vec<String> {
+    all(None, test, cases, work)
+}
+
+/// The same, in children that have no more than so many bytes of address space: what asks for more is told that there is none.
+///
+/// # Panics
+/// When a child aborts, crashes, panics or hangs.
+#[track_caller]
+pub fn cases_within(room: u64, test: &str, cases: &[&str], work: impl FnOnce(&str) -> String) -> Vec<String> {
+    all(Some(room), test, cases, work)
+}
+
+#[track_caller]
+fn all(room: Option<u64>, test: &str, cases: &[&str], work: impl FnOnce(&str) -> String) -> Vec<String> {
     if let Some(case) = case() {
         answer(&work(&case));
         return Vec::new();
     }
-    cases.iter().map(|case| run(test, case, LIMIT).expect_ok(case)).collect()
+    cases.iter().map(|case| run_within(room, test, case, LIMIT).expect_ok(case)).collect()
 }
 
 /// Runs a command to its end; the output is all of stdout and stderr.
@@ -222,6 +248,7 @@ mod tests {
             Some("panics") => panic!("as it should"),
             Some("aborts") => std::process::abort(),
             Some("says nothing") => return,
+            Some("asks for memory") => return answer(&format!("{}", Vec::<u8>::new().try_reserve(1 << 31).is_ok())),
             Some("hangs") => loop {
                 thread::park();
             },
@@ -232,6 +259,9 @@ mod tests {
         #[cfg(unix)]
         assert!(matches!(run(NAME, "aborts", LIMIT), Outcome::Abort(6, _)));
         assert_eq!(run(NAME, "hangs", Duration::from_millis(300)), Outcome::Hang);
+        #[cfg(target_os = "linux")]
+        assert_eq!(cases_within(1 << 30, NAME, &["asks for memory"], |_| unreachable!()), ["false"]);
+        assert_eq!(cases(NAME, &["asks for memory"], |_| unreachable!()), ["true"]);
         assert_eq!(open_in_child(NAME, Path::new("a/file")).unwrap(), "true a/file");
         assert!(open_in_child(NAME, Path::new("says nothing")).unwrap_err().contains("nothing"));
     }

@@ -20,6 +20,7 @@
 
 mod contents;
 mod files;
+mod functions;
 mod walk;
 mod weights;
 mod wire;
@@ -58,7 +59,8 @@ pub struct Header {
 ///
 /// # Errors
 /// [`Io`](ErrorKind::Io) when the file cannot be opened or read or is no regular file;
-/// [`InvalidModel`](ErrorKind::InvalidModel) when it is no ONNX model, or ends too early.
+/// [`InvalidModel`](ErrorKind::InvalidModel) when it is no ONNX model, or ends too early, and for functions that call each other in a circle,
+/// too deep or too often: ONNX Runtime writes them all out.
 pub fn open(path: impl AsRef<Path>) -> Result<Header> {
     let path = path.as_ref();
     read(open_file(path)?, path)

@@ -4,7 +4,9 @@
 //! these, in functions, and in what a model may have for training. All of them are gone through.
 
 use super::{
-    ExternalFile, Header, invalid,
+    ExternalFile, Header,
+    functions::{Functions, Name},
+    invalid,
     wire::{Field, Fields},
 };
 use infer_core::Result;
@@ -16,11 +18,13 @@ use std::{
 
 pub(super) fn model(file: impl Read + Seek, name: &Path) -> Result<Header> {
     let (mut fields, end) = Fields::new(file, name)?;
-    let mut walk = Walk { name, header: Header::default(), files: HashMap::new(), graphs: 0 };
+    let mut walk =
+        Walk { name, header: Header::default(), files: HashMap::new(), functions: Functions::default(), graphs: 0 };
     walk.model(&mut fields, end)?;
     if walk.graphs == 0 {
         return Err(invalid(name, "it is no ONNX model: it has no graph"));
     }
+    walk.functions.check().map_err(|why| invalid(name, why))?;
     Ok(walk.header)
 }
 
@@ -29,6 +33,7 @@ struct Walk<'n> {
     header: Header,
     /// Where each file is in the header's list.
     files: HashMap<String, usize>,
+    functions: Functions,
     /// Graphs of the model itself, of which there is one.
     graphs: usize,
 }
@@ -77,12 +82,17 @@ impl Walk<'_> {
     }
 
     fn node<R: Read + Seek>(&mut self, fields: &mut Fields<'_, R>, end: u64) -> Result<()> {
+        let mut called = Name::default();
         while let Some((number, field)) = fields.next(end)? {
             match (number, field) {
+                (4, Field::Bytes { end }) => called.operator = fields.text(end)?,
                 (5, Field::Bytes { end }) => fields.message(end, |fields| self.attribute(fields, end))?,
+                (7, Field::Bytes { end }) => called.domain = fields.text(end)?,
+                (8, Field::Bytes { end }) => called.overload = fields.text(end)?,
                 (_, other) => fields.skip(other)?,
             }
         }
+        self.functions.note(called);
         Ok(())
     }
 
@@ -109,14 +119,18 @@ impl Walk<'_> {
     }
 
     fn function<R: Read + Seek>(&mut self, fields: &mut Fields<'_, R>, end: u64) -> Result<()> {
+        let (outer, mut function) = (self.functions.enter(), Name::default());
         while let Some((number, field)) = fields.next(end)? {
             match (number, field) {
+                (1, Field::Bytes { end }) => function.operator = fields.text(end)?,
                 (7, Field::Bytes { end }) => fields.message(end, |fields| self.node(fields, end))?,
+                (10, Field::Bytes { end }) => function.domain = fields.text(end)?,
                 (11, Field::Bytes { end }) => fields.message(end, |fields| self.attribute(fields, end))?,
+                (13, Field::Bytes { end }) => function.overload = fields.text(end)?,
                 (_, other) => fields.skip(other)?,
             }
         }
-        Ok(())
+        self.functions.leave(outer, function).map_err(|why| invalid(self.name, why))
     }
 
     fn training<R: Read + Seek>(&mut self, fields: &mut Fields<'_, R>, end: u64) -> Result<()> {

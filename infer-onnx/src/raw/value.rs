@@ -3,8 +3,11 @@
 mod describe;
 mod lent;
 mod parts;
+mod size;
 
 pub(super) use lent::Lent;
+
+use size::{bytes_of, check_room, elements_of, native, sizes_differ};
 
 use super::{
     Api, Shape,
@@ -74,7 +77,7 @@ impl Value {
     /// A tensor of zeros (or of empty strings) in memory of the runtime's own.
     pub(crate) fn tensor(dtype: DType, shape: &[i64]) -> Result<Self> {
         let api = Api::loaded()?;
-        bytes_of(dtype, shape)?;
+        check_room(dtype, shape)?;
         let mut value = ptr::null_mut();
         let (dims, rank, element) = (shape.as_ptr(), shape.len(), element_of(dtype));
         // SAFETY: the dimensions are a slice; the allocator lives for ever; `value` is a valid place.
@@ -354,35 +357,4 @@ impl Drop for Handle {
         // SAFETY: made by an entry that gives ownership, and released once; a run borrows its values.
         unsafe { (self.api.table().ReleaseValue)(self.value.as_ptr()) };
     }
-}
-
-/// How many elements a tensor of this shape has.
-fn elements_of(shape: &[i64]) -> Result<usize> {
-    let product = shape.iter().try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?));
-    product.ok_or_else(|| no_shape(shape))
-}
-
-/// Dimensions as the runtime counts.
-fn native(shape: &[i64]) -> Result<Shape> {
-    Shape::from_native(shape).ok_or_else(|| no_shape(shape))
-}
-
-fn no_shape(shape: &[i64]) -> infer_core::Error {
-    invalid_input(format!("{shape:?} is no shape: a dimension is negative, or there are more elements than can be"))
-}
-
-/// How many bytes it takes; 0 for strings.
-fn bytes_of(dtype: DType, shape: &[i64]) -> Result<usize> {
-    let elements = elements_of(shape)?;
-    if dtype == DType::String {
-        return Ok(0);
-    }
-    dtype
-        .bytes(elements)
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| invalid_input(format!("a tensor of {dtype} of shape {shape:?} is larger than memory can be")))
-}
-
-fn sizes_differ(dtype: DType, shape: &[i64], wanted: usize, there: usize) -> infer_core::Error {
-    invalid_input(format!("a tensor of {dtype} of shape {shape:?} takes {wanted} bytes, but {there} are there"))
 }
