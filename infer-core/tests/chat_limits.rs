@@ -49,6 +49,8 @@ fn repeated(start: &str, step: &str, then: &str) -> String {
 #[test]
 fn work_without_end_is_stopped() {
     let templates = [
+        "{% for i in range(1000000000) %}{% endfor %}",
+        "{% for i in range(1000000000) %}x{% endfor %}",
         "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
         "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
         "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",

@@ -10,6 +10,7 @@ mod onnx;
 mod options;
 mod passes;
 mod together;
+mod tokenizers;
 
 #[path = "../../infer-llama/tests/kit/mod.rs"]
 mod files;

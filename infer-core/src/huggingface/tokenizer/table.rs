@@ -199,7 +199,15 @@ fn place(entries: &mut [Option<Entry>], added: &[Added], known: &HashMap<&str, u
         if !ids.insert(*id) || !contents.insert(content.as_str()) {
             return Err(invalid(format!("added_tokens: {content:?}, or its id {id}, is there twice")));
         }
-        entries[*id as usize] = Some(Entry { text: content.clone(), is_added: true, is_control: *special });
+        let place = &mut entries[*id as usize];
+        // The model would make a control token of that text.
+        if let Some(other) = place.as_ref().filter(|other| *special && other.text != *content) {
+            return Err(invalid(format!(
+                "added_tokens: {content:?} has the id {id}, as {:?} has in the model",
+                other.text
+            )));
+        }
+        *place = Some(Entry { text: content.clone(), is_added: true, is_control: *special });
     }
     Ok(())
 }

@@ -208,6 +208,8 @@ fn files_that_contradict_themselves_are_refused_by_name() {
     assert!(said.contains("<|im_end|>") && said.contains("50"), "{said}");
     let said = change(&|file| file["added_tokens"][1]["id"] = json!(43));
     assert!(said.contains("twice"), "{said}");
+    let said = change(&|file| file["model"]["vocab"]["zz"] = file["added_tokens"][0]["id"].clone());
+    assert!(said.contains("<|im_end|>") && said.contains("\"zz\""), "a text that would be a control token: {said}");
     let said = change(&|file| file["model"]["vocab"]["b"] = json!(0));
     assert!(said.contains("have the id 0"), "{said}");
     let said = change(&|file| file["model"]["vocab"]["b"] = json!(4_000_000_000_u32));
