@@ -38,20 +38,16 @@ enum Kind {
     Thread,
 }
 
-/// What is run: packages with their features, and the tests of them.
+/// Tests that are run at once.
 struct Set {
-    package: &'static str,
-    features: &'static str,
     tests: &'static [&'static str],
     /// For the test programs.
     arguments: &'static [&'static str],
 }
 
 const ADDRESS: &[Set] = &[
-    Set { package: "infer-sys", features: "llama-link", tests: &["fake", "wall", "layout"], arguments: &[] },
+    Set { tests: &["fake", "wall", "layout"], arguments: &[] },
     Set {
-        package: "infer-llama",
-        features: "link",
         tests: &[
             "faked",
             "shared",
@@ -68,25 +64,21 @@ const ADDRESS: &[Set] = &[
         arguments: &["--skip", "files_that_were_damaged", "--skip", "tokens_are_the_hosts"],
     },
     Set {
-        package: "infer-llama",
-        features: "link",
         tests: &["bad_files"],
         // Two hundred processes each, and each of those takes as long to begin as its case does. And words without end, whose stack is
         // made for functions that are not instrumented: their frames are several times as large.
         arguments: &["--skip", "two_hundred", "--skip", "fifty", "--skip", "words_without_end"],
     },
     Set {
-        package: "infer-tests",
-        features: "",
         tests: &["bad_input"],
         // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it.
         arguments: &["--skip", "threads_that_cannot_be_started"],
     },
     // The loaded library is built without it.
-    Set { package: "infer-tests", features: "", tests: &["conformance"], arguments: &["tiny_", "--skip", "loaded"] },
+    Set { tests: &["conformance"], arguments: &["tiny_", "--skip", "loaded"] },
 ];
 
-const THREAD: &[Set] = &[Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] }];
+const THREAD: &[Set] = &[Set { tests: &["shared"], arguments: &[] }];
 
 /// What must be reported, by test and report: a sanitizer that sees nothing proves nothing.
 const CANARIES: &[(&str, &str)] = &[
@@ -111,7 +103,7 @@ pub(crate) fn run(host: &Host, arguments: &Arguments) -> Result {
         kind.sees()?;
         for set in kind.sets() {
             let begin = Instant::now();
-            let name = format!("{} {}: {}", kind.name(), set.package, set.tests.join(", "));
+            let name = format!("{}: {}", kind.name(), set.tests.join(", "));
             match run_command(&mut kind.command(set)) {
                 Ok(()) => eprintln!("== {name}: good, {:.0} s", begin.elapsed().as_secs_f64()),
                 Err(error) => {
@@ -132,6 +124,22 @@ impl Kind {
         }
     }
 
+    /// Where the tests are. All of them are named each time: what they share would otherwise be compiled for each by itself, with just
+    /// what that one asks of it.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Self::Address => &["infer-sys", "infer-llama", "infer-tests"],
+            Self::Thread => &["infer-llama"],
+        }
+    }
+
+    fn features(self) -> &'static str {
+        match self {
+            Self::Address => "infer-sys/llama-link,infer-llama/link",
+            Self::Thread => "",
+        }
+    }
+
     fn sets(self) -> &'static [Set] {
         match self {
             Self::Address => ADDRESS,
@@ -142,14 +150,10 @@ impl Kind {
     /// That what is wrong is seen.
     fn sees(self) -> Result {
         let (set, canaries) = match self {
-            Self::Address => (
-                Set { package: "infer-sys", features: "llama-link", tests: &["canary"], arguments: &["--exact"] },
-                CANARIES,
-            ),
-            Self::Thread => (
-                Set { package: "infer-llama", features: "", tests: &["shared"], arguments: &[] },
-                &[("a race", "ThreadSanitizer: data race")][..],
-            ),
+            Self::Address => (Set { tests: &["canary"], arguments: &["--exact"] }, CANARIES),
+            Self::Thread => {
+                (Set { tests: &["shared"], arguments: &[] }, &[("a race", "ThreadSanitizer: data race")][..])
+            }
         };
         for (name, report) in canaries {
             let output = self.command(&set).arg(name).env("INFER_CANARY", "1").output()?;
@@ -164,8 +168,9 @@ impl Kind {
     }
 
     fn command(self, set: &Set) -> Command {
-        let mut test = nightly::cargo(["test", "--quiet", "--target", nightly::TARGET, "--package", set.package]);
-        test.args(["--features", set.features]).args(set.tests.iter().flat_map(|name| ["--test", name]));
+        let mut test = nightly::cargo(["test", "--quiet", "--target", nightly::TARGET, "--features", self.features()]);
+        test.args(self.packages().iter().flat_map(|name| ["--package", name]));
+        test.args(set.tests.iter().flat_map(|name| ["--test", name]));
         test.arg("--target-dir").arg(target().join(format!("sanitize-{}", self.name())));
         test.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
         let suppressions = |file: &str| format!("suppressions={}", root().join("xtask/sanitize").join(file).display());
