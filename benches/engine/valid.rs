@@ -2,7 +2,7 @@
 
 use crate::{ours, peer::Setting};
 use infer::{Constraint, Engine, FinishReason, Request, Sampling};
-use infer_benches::{Bar, Figure, Run, keeps_to};
+use infer_benches::{Bar, Figure, Run, judge};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -34,12 +34,12 @@ pub(crate) fn measure(run: &mut Run, setting: &Setting) {
     let engine =
         ours::engine(setting, |builder| builder.with_sequences(16).with_context(CONTEXT).with_cells(16 * CONTEXT));
     run.progress(&format!("{} schemas × {seeds} seeds", schemas.bounded.len()));
-    judge(run, &engine, "bounded", &schemas.bounded, seeds, None);
+    under(run, &engine, "bounded", &schemas.bounded, seeds, None);
     run.progress(&format!("{} schemas without bounds × {seeds} seeds", schemas.unbounded.len()));
-    judge(run, &engine, "closed", &schemas.unbounded, seeds, Some(BUDGET));
+    under(run, &engine, "closed", &schemas.unbounded, seeds, Some(BUDGET));
 }
 
-fn judge(run: &mut Run, engine: &Engine, what: &str, cases: &[Case], seeds: u64, budget: Option<usize>) {
+fn under(run: &mut Run, engine: &Engine, what: &str, cases: &[Case], seeds: u64, budget: Option<usize>) {
     let asked: Vec<_> = cases
         .iter()
         .flat_map(|case| (0..seeds).map(move |seed| (case, seed)))
@@ -47,11 +47,19 @@ fn judge(run: &mut Run, engine: &Engine, what: &str, cases: &[Case], seeds: u64,
         .collect();
     let (mut invalid, mut cut, mut longest) = (0, 0, 0);
     let count = asked.len();
-    for (case, seed, generation) in asked {
-        let done = generation.complete().unwrap_or_else(|error| panic!("{}, seed {seed}: {error}", case.name));
+    let done: Vec<_> = asked
+        .into_iter()
+        .map(|(case, seed, generation)| match generation.complete() {
+            Ok(done) => (case, seed, done),
+            Err(error) => panic!("{}, seed {seed}: {error}", case.name),
+        })
+        .collect();
+    let texts: Vec<_> = done.iter().map(|(case, _, done)| (&case.schema, done.text.as_str())).collect();
+    let wrong = judge(&texts).unwrap_or_else(|error| panic!("{error}"));
+    for ((case, seed, done), wrong) in done.iter().zip(wrong) {
         longest = longest.max(done.tokens.len());
         cut += u32::from(done.finish != FinishReason::EndOfText);
-        if let Err(error) = keeps_to(&case.schema, &done.text) {
+        if let Some(error) = wrong {
             invalid += 1;
             eprintln!("  {}, seed {seed}: {error}\n    {:?}, {}", case.name, done.text, done.finish);
         }

@@ -22,6 +22,6 @@ pub mod server;
 pub mod turns;
 
 pub use figure::{Bar, Figure, Verdict};
-pub use judge::keeps_to;
+pub use judge::judge;
 pub use random::Random;
 pub use run::Run;

@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::setup::{self, Thing};
-use crate::workspace::{cargo, output, reading_target, run as run_command};
+use crate::workspace::{cargo, output, reading_target, run as run_command, target};
+
+/// What judges documents for the benches: a workspace of its own, as the fuzz targets are.
+const JUDGE: &str = "benches/judge/Cargo.toml";
 
 /// Formatting, lints, documentation, every feature alone and all together, bindings, arrows, public API.
 #[derive(clap::Args)]
@@ -29,12 +32,15 @@ pub(crate) fn run(host: &Host, _: &Arguments) -> Result {
     };
     step("formatting", &mut || {
         run_command(&mut cargo(["fmt", "--all", "--check"]))?;
-        run_command(&mut cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+        run_command(&mut cargo(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))?;
+        run_command(&mut cargo(["fmt", "--manifest-path", JUDGE, "--check"]))
     });
     step("lints", &mut || {
         let rest = ["--all-targets", "--", "-D", "warnings"];
         run_command(cargo(["clippy", "--workspace", "--exclude", "xtask", "--all-features"]).args(rest))?;
-        run_command(cargo(["clippy", "--package", "xtask"]).args(rest))
+        run_command(cargo(["clippy", "--package", "xtask"]).args(rest))?;
+        let judge = ["clippy", "--quiet", "--locked", "--manifest-path", JUDGE, "--target-dir"];
+        run_command(cargo(judge).arg(target()).args(rest))
     });
     step("documentation", &mut || {
         let mut doc = cargo(["doc", "--no-deps", "--workspace", "--exclude", "xtask", "--all-features"]);
