@@ -60,18 +60,20 @@ fn roles_have_their_names_in_the_settings_and_their_ids_in_the_models_own() {
 
 #[test]
 fn files_beside_it_that_are_damaged_are_named() {
-    for (name, text) in [
-        ("tokenizer_config.json", "{\"eos_token\": 7}"),
-        ("special_tokens_map.json", "["),
-        ("generation_config.json", "{\"eos_token_id\": \"two\"}"),
-        ("config.json", "{\"vocab_size\": -1}"),
-        ("genai_config.json", "{\"model\": 1}"),
+    for (name, text, why) in [
+        ("tokenizer_config.json", "{\"eos_token\": 7}", "a token is wanted: its text, or"),
+        ("tokenizer_config.json", "{\"chat_template\": [1]}", "a chat template is wanted: a text, or"),
+        ("special_tokens_map.json", "[", "EOF"),
+        ("generation_config.json", "{\"eos_token_id\": \"two\"}", "the id of a token is wanted: a whole number, or"),
+        ("config.json", "{\"vocab_size\": -1}", "invalid value: integer `-1`"),
+        ("genai_config.json", "{\"model\": 1}", "invalid type: integer `1`"),
     ] {
         let folder = folder();
         folder.file(name, text);
         let error = Tokenizer::open(folder.path()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidModel);
-        assert!(error.to_string().contains(name), "{error}");
+        let said = error.to_string();
+        assert!(said.contains(name) && said.contains(why), "{said}");
     }
     let folder = folder();
     folder.file("config.json", r#"{"eos_token_id": 1000000000}"#);

@@ -51,7 +51,7 @@ struct TokenSettings {
 
 /// A token by its text, which newer files put into an object.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a token is wanted: its text, or an object with that as `content`")]
 enum Named {
     Text(String),
     Token { content: String },
@@ -59,7 +59,7 @@ enum Named {
 
 /// One template, or several for several purposes.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a chat template is wanted: a text, or a list of such with their names")]
 enum Templates {
     One(String),
     Several(Vec<Template>),
@@ -84,7 +84,7 @@ struct Ids {
 
 /// An id, or several.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the id of a token is wanted: a whole number, or a list of such")]
 enum Numbers {
     One(i64),
     Several(Vec<i64>),

@@ -36,7 +36,7 @@ impl Session {
         let layout = Layout::new(decoder.layers(), plan.context, model.mlx().writes_in_place());
         let vocab = model.tokenizer().vocab().len();
         let facts = Facts::find(model, decoder, &layout)?;
-        facts.check_vocab(vocab)?;
+        facts.check_vocab(model, vocab)?;
         plan.check_memory(&layout, facts.dtype)?;
         Ok(Self {
             slots: Slots::new(u32::try_from(plan.sequences).expect("it was checked to be small")),
@@ -95,12 +95,13 @@ impl Facts {
     }
 
     /// Each token has a logit.
-    fn check_vocab(&self, vocab: usize) -> Result<()> {
+    fn check_vocab(&self, model: &Model, vocab: usize) -> Result<()> {
         if vocab <= self.width {
             return Ok(());
         }
         let message = format!(
-            "the model gives {} logits a token, and the tokenizer has {vocab} tokens: they are not of one model",
+            "{}: the model gives {} logits a token, and the tokenizer has {vocab} tokens: they are not of one model",
+            model.package().folder().display(),
             self.width
         );
         Err(error(ErrorKind::InvalidModel, message))

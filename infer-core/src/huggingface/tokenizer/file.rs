@@ -63,7 +63,7 @@ pub(super) struct Bpe {
 
 /// Two pieces that become one: as a pair, or in the older form as a line with a space between them.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a merge is wanted: a list of two texts, or a text with a space between two")]
 pub(super) enum Merge {
     Pair(String, String),
     Line(String),
