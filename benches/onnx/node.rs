@@ -29,6 +29,7 @@ const C_ANEW: usize = 6;
 const C_ANEW_AGAIN: usize = 7;
 const PYTHON: usize = 8;
 const PYTHON_AGAIN: usize = 9;
+const PLAIN_BY_TURNS: usize = 10;
 
 pub(crate) fn measure(run: &mut Run) {
     let onnx = &onnx();
@@ -41,7 +42,8 @@ pub(crate) fn measure(run: &mut Run) {
 
     let rounds = if run.quick() { 12 } else { 300 };
     run.progress(&format!("one node: {rounds} rounds of {BLOCK} runs"));
-    let (mut bound, mut plain) = (open(onnx, &file), open(onnx, &file));
+    let [mut bound, mut plain, mut by_turns] = [(); 3].map(|()| open(onnx, &file));
+    let (buffers, mut turn) = ([input.clone(), input.clone()], 0);
     let mut output = vec![0.0_f32; LENGTH];
     let mut binding = bind(&bound, &SHAPE, &input, &mut output);
     let c = || CGraph::open(file.path(), 1, ["x", "y"], &SHAPE.map(|size| size as i64), input.clone());
@@ -52,11 +54,16 @@ pub(crate) fn measure(run: &mut Run) {
         c.run(|output| assert_eq!(output, expected));
         c.run_anew(|output| assert_eq!(output, expected));
     }
-    let times = take::<10>(rounds, |who, _| match who {
+    let times = take::<11>(rounds, |who, _| match who {
         BOUND => block(|| bound.run_bound(&mut binding).unwrap_or_else(|error| panic!("{error}"))),
         PLAIN => block(|| {
             run_plain(&mut plain, &SHAPE, &input);
             black_box(result(&plain));
+        }),
+        PLAIN_BY_TURNS => block(|| {
+            turn = 1 - turn;
+            run_plain(&mut by_turns, &SHAPE, &buffers[turn]);
+            black_box(result(&by_turns));
         }),
         C_BOUND | C_BOUND_AGAIN => {
             let c = &mut c[who - C_BOUND];
@@ -83,7 +90,7 @@ pub(crate) fn measure(run: &mut Run) {
         _ => python[who - PYTHON].run(),
     });
     drop(binding);
-    assert_eq!((&output[..], result(&plain)), (&expected[..], &expected[..]));
+    assert_eq!([&output[..], result(&plain), result(&by_turns)], [&expected[..]; 3]);
     report(run, &times);
 }
 
@@ -169,7 +176,7 @@ fn allocations(run: &mut Run, onnx: &Onnx, file: &ModelFile, input: &[f32]) {
     run.figure(Figure::new("onnx/node/run/allocations", heap.allocations as f64, "allocations").with_note("a run"));
 }
 
-fn report(run: &mut Run, times: &Times<10>) {
+fn report(run: &mut Run, times: &Times<11>) {
     let nanoseconds = |seconds: f64| seconds / BLOCK as f64 * 1e9;
     let python = f64::min(times.best(PYTHON), times.best(PYTHON_AGAIN));
     for (name, ours, bar) in [("bound", BOUND, 0.6), ("run", PLAIN, 0.75)] {
@@ -197,8 +204,10 @@ fn report(run: &mut Run, times: &Times<10>) {
         );
     };
     to_c("bound/to C", BOUND, C_BOUND, C_BOUND_AGAIN, "");
-    // A plain run is given memory. It makes a value over it where the last run was given other memory; `InferenceSession.run` makes one each time,
-    // and so does the first of these in C.
-    to_c("run/to C", PLAIN, C_ANEW, C_ANEW_AGAIN, ", which makes a value over the input each time,");
+    // A plain run is given memory. It makes a value over it where none of the last two runs was given the same; `InferenceSession.run` makes one
+    // each time, and so does the first of these in C.
+    let anew = ", which makes a value over the input each time,";
+    to_c("run/to C", PLAIN, C_ANEW, C_ANEW_AGAIN, anew);
+    to_c("run/to C by turns", PLAIN_BY_TURNS, C_ANEW, C_ANEW_AGAIN, anew);
     to_c("run/to C with a value made once", PLAIN, C_PLAIN, C_PLAIN_AGAIN, "");
 }

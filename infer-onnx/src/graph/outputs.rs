@@ -1,7 +1,11 @@
 //! What runs gave.
 
 use super::ports::Ports;
-use crate::{TensorView, ValueView, error::invalid_input, raw};
+use crate::{
+    TensorView, ValueView,
+    error::invalid_input,
+    raw::{self, Contents},
+};
 use infer_core::{Error, Result};
 
 /// What the last run gave, by name. Borrowed: the memory is the runtime's, or the caller's where an output is bound to it.
@@ -33,8 +37,12 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// [`InvalidInput`](infer_core::ErrorKind::InvalidInput) when the graph has no such output, the last run gave none, or it is no tensor.
     pub fn tensor(self, name: &str) -> Result<TensorView<'a>> {
-        let value = self.get(name)?;
-        value.tensor().map_err(|_| invalid_input(format!("the output {name:?} is {}, not a tensor", value.what())))
+        let value = self.named(name)?;
+        if let Contents::Tensor(_) = value.contents() {
+            return TensorView::of_runtime(value);
+        }
+        let is = ValueView::of_runtime(value)?.what();
+        Err(invalid_input(format!("the output {name:?} is {is}, not a tensor")))
     }
 
     /// An output of any kind.
@@ -42,8 +50,7 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// [`InvalidInput`](infer_core::ErrorKind::InvalidInput) when the graph has no such output, or the last run gave none.
     pub fn get(self, name: &str) -> Result<ValueView<'a>> {
-        let index = self.ports.output(name)?;
-        ValueView::of_runtime(self.value(index).ok_or_else(|| not_there(name))?)
+        ValueView::of_runtime(self.named(name)?)
     }
 
     /// Each output that the last run gave, with its name, in the order of the graph, or in which they were asked for.
@@ -57,6 +64,10 @@ impl<'a> Outputs<'a> {
             let value = self.value(index)?;
             Some((self.ports.outputs[index].name(), ValueView::of_runtime(value)))
         })
+    }
+
+    fn named(self, name: &str) -> Result<&'a raw::Value> {
+        self.value(self.ports.output(name)?).ok_or_else(|| not_there(name))
     }
 
     fn value(self, index: usize) -> Option<&'a raw::Value> {

@@ -20,9 +20,11 @@ use std::{
 /// The table of the loaded library, with the two objects that nearly every call wants.
 ///
 /// One a process, for ever: the library is never closed, and the owner of the environment (`global.rs`) never lets go of it, so what is
-/// made with the table can be freed on any thread at any time.
+/// made with the table can be freed on any thread at any time. So it is a reference, which whatever is made with it keeps.
 #[derive(Clone, Copy)]
-pub(crate) struct Api {
+pub(crate) struct Api(&'static Loaded);
+
+struct Loaded {
     table: &'static OrtApi,
     allocator: NonNull<OrtAllocator>,
     memory: NonNull<OrtMemoryInfo>,
@@ -31,19 +33,19 @@ pub(crate) struct Api {
 // SAFETY: the table is a constant that nobody writes. The allocator is the library's default one, of which `onnxruntime_c_api.h` says
 // "Always returns the same pointer to the same default allocator", and which sessions use from all their threads; the memory info is made once, never changed and
 // never freed.
-unsafe impl Send for Api {}
+unsafe impl Send for Loaded {}
 // SAFETY: as above: nothing here is changed through a shared reference.
-unsafe impl Sync for Api {}
+unsafe impl Sync for Loaded {}
 
-static LOADED: OnceLock<Api> = OnceLock::new();
+static LOADED: OnceLock<Loaded> = OnceLock::new();
 
 impl Api {
     /// Takes the table of the library whose environment this is, the first time; afterwards it is there for [`loaded`](Self::loaded).
     ///
     /// The environment must be kept until the process ends.
     pub(crate) fn start(_: &Environment) -> Result<Self> {
-        if let Some(api) = LOADED.get() {
-            return Ok(*api);
+        if let Some(loaded) = LOADED.get() {
+            return Ok(Self(loaded));
         }
         // There is an environment, so `ort` has a table already: it neither loads nor panics here.
         let table = ort::api();
@@ -56,36 +58,36 @@ impl Api {
         // SAFETY: `memory` is a valid place, and the enumerations are the library's own.
         let status = unsafe { (table.CreateCpuMemoryInfo)(kind, place, &raw mut memory) };
         check(table, "describe the memory of the CPU", status)?;
-        let api = Self { table, allocator: some(allocator)?, memory: some(memory)? };
+        let loaded = Loaded { table, allocator: some(allocator)?, memory: some(memory)? };
         // Should two threads come here at once, one memory info is lost: a few bytes, once.
-        Ok(*LOADED.get_or_init(|| api))
+        Ok(Self(LOADED.get_or_init(|| loaded)))
     }
 
     /// The table, if the library is loaded.
     pub(crate) fn loaded() -> Result<Self> {
-        LOADED.get().copied().ok_or_else(|| {
+        LOADED.get().map(Self).ok_or_else(|| {
             error(ErrorKind::Library, "ONNX Runtime is not loaded in this process; call `Onnx::load` first")
         })
     }
 
     pub(super) fn table(self) -> &'static OrtApi {
-        self.table
+        self.0.table
     }
 
     /// The library's default allocator: of the CPU, for ever.
     pub(super) fn allocator(self) -> *mut OrtAllocator {
-        self.allocator.as_ptr()
+        self.0.allocator.as_ptr()
     }
 
     /// What the memory of the CPU is to the library.
     pub(super) fn memory(self) -> *const OrtMemoryInfo {
-        self.memory.as_ptr()
+        self.0.memory.as_ptr()
     }
 
     /// Turns a status into a result. `what` says in an error what was tried.
     #[inline]
     pub(super) fn check(self, what: &str, status: OrtStatusPtr) -> Result<()> {
-        if status.0.is_null() { Ok(()) } else { check(self.table, what, status) }
+        if status.0.is_null() { Ok(()) } else { check(self.table(), what, status) }
     }
 
     /// Frees memory that an entry got from the default allocator.
@@ -97,9 +99,9 @@ impl Api {
             return;
         }
         // SAFETY: the caller's promise; the allocator lives for ever.
-        let status = unsafe { (self.table.AllocatorFree)(self.allocator(), memory.cast()) };
+        let status = unsafe { (self.table().AllocatorFree)(self.allocator(), memory.cast()) };
         // Freeing has no way to fail that a caller could do anything about.
-        drop(check(self.table, "free memory", status));
+        drop(check(self.table(), "free memory", status));
     }
 
     /// A C string that an entry got from the default allocator: read, and freed.

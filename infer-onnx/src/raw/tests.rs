@@ -16,7 +16,7 @@ fn session(model: &[u8]) -> Session {
 }
 
 /// `after = before + step`, of any number of rows.
-fn adding() -> Session {
+pub(super) fn adding() -> Session {
     let kind = tensor(element::I32, [model::Size::Named("rows"), 2.into()]);
     let add = node("Add", &["before", "step"], &["after"], &[]);
     let graph = GraphOf::new("add").node(&add).input("before", &kind).input("step", &kind).output("after", &kind);
@@ -126,6 +126,49 @@ fn memory_is_looked_at_before_it_is_taken() {
     }
     let four_bits = Value::view(DType::I4, &[3], &bytes[..2]).unwrap();
     assert_eq!((four_bits.bytes().len(), four_bits.dtype()), (2, Some(DType::I4)));
+}
+
+/// Bytes of a tensor are not asked for where type and shape say how many there are: the runtime has to mean the same.
+#[test]
+fn a_tensor_is_as_large_as_the_runtime_says() {
+    let _library = Onnx::load(&LoadOptions::new()).unwrap();
+    // Strings have no fixed size, and of complex numbers the runtime makes no tensor.
+    let has_size = |dtype: &DType| !matches!(dtype, DType::String | DType::Complex64 | DType::Complex128);
+    for dtype in (1..=26).map(|number| super::dtype_of(number).unwrap()).filter(has_size) {
+        for shape in [&[][..], &[1], &[7], &[3, 3], &[2, 0], &[1, 2, 3, 4, 5, 6, 7]] {
+            let tensor = Value::tensor(dtype, shape).unwrap();
+            let elements = shape.iter().product::<i64>() as usize;
+            assert_eq!(Some(tensor.bytes().len()), dtype.bytes(elements), "{dtype}{shape:?}");
+            tensor.check_size(dtype, tensor.bytes().len()).unwrap();
+            let error = tensor.check_size(dtype, tensor.bytes().len() + 1).unwrap_err();
+            assert!(error.to_string().contains("bytes, but"), "{error}");
+        }
+    }
+}
+
+/// Of what an input was lent, the last two are known again.
+#[test]
+fn two_buffers_that_are_lent_by_turns_are_lent_again() {
+    let (mut session, options) = (adding(), RunOptions::new("test").unwrap());
+    let numbers_of = [[1_i32, 2], [3, 4], [5, 6]];
+    let buffers = numbers_of.each_ref().map(|numbers| super::as_bytes(numbers));
+    let mut outputs = Outputs::default();
+    let mut run = |session: &mut Session, buffer: usize| {
+        let mut call = session.call();
+        let is_known = call.lend_again(0, DType::I32, &[1, 2], buffers[buffer]);
+        if !is_known {
+            call.lend(0, DType::I32, &[1, 2], buffers[buffer]).unwrap();
+        }
+        call.give(1, Value::tensor(DType::I32, &[1, 2]).unwrap()).unwrap();
+        outputs.want_all(1);
+        call.run(&options, &mut outputs).unwrap();
+        assert_eq!(numbers(outputs.get(0).unwrap().bytes()), numbers_of[buffer]);
+        is_known
+    };
+    let known = [0, 1, 0, 1, 1, 0, 2, 0, 2, 1, 0].map(|buffer| run(&mut session, buffer));
+    assert_eq!(known, [false, false, true, true, true, true, false, true, true, false, false]);
+    // One in the place of another: the one that was lent last stays.
+    assert_eq!([1, 2, 1].map(|buffer| run(&mut session, buffer)), [true, false, true]);
 }
 
 /// What a call was lent is lent no longer when it is over, however it ended; what it was given of its own is let go of.

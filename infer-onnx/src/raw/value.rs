@@ -196,6 +196,11 @@ impl Value {
         Self::bare(Handle::new(api, value), Some(owner))
     }
 
+    /// What keeps the session alive that it came from, for whoever does so until this is gone.
+    pub(super) fn hand_over(&mut self) -> Option<Arc<Owner>> {
+        self.owner.take()
+    }
+
     /// Lets go of a value that a run gave, unseen.
     pub(super) fn release(api: Api, value: NonNull<OrtValue>) {
         drop(Handle::new(api, value));

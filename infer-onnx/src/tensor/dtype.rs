@@ -127,6 +127,11 @@ impl DType {
         }
     }
 
+    /// Whether a byte has several elements.
+    pub(crate) fn shares_bytes(self) -> bool {
+        self.bits().is_some_and(|bits| bits < 8)
+    }
+
     /// Elements begin at multiples of so many bytes.
     pub(crate) fn align(self) -> usize {
         match self {

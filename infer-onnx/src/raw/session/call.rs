@@ -1,6 +1,6 @@
 //! Runs that are lent memory, one after another: their room is kept.
 
-use super::{Session, no_such, outcome};
+use super::{Owner, Session, no_such, outcome};
 use crate::{
     DType,
     error::{error, invalid_input},
@@ -27,8 +27,10 @@ impl Drop for Call<'_, '_> {
 #[derive(Default)]
 pub(super) struct Slot {
     given: Given,
-    /// A tensor over memory that was lent, in this call or an earlier one.
-    lent: Option<Lent>,
+    /// Tensors over memory that was lent, in this call or earlier ones: two, for whoever fills one buffer while the other is run.
+    lent: [Option<Lent>; 2],
+    /// Which of them was lent last.
+    latest: usize,
     /// A value in memory of its own, for this call.
     own: Option<Value>,
 }
@@ -57,23 +59,22 @@ impl<'a> Call<'_, 'a> {
         self.session.slots.get(index).is_some_and(|slot| slot.given != Given::Nothing)
     }
 
-    /// Lends an input a tensor that it was lent before: the same memory, type and shape. `false` for another one, which is lent by
-    /// [`lend`](Self::lend).
+    /// Lends an input a tensor that it was lent before, last or the time before: the same memory, type and shape. `false` for another one,
+    /// which is lent by [`lend`](Self::lend).
     pub(crate) fn lend_again(&mut self, index: usize, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> bool {
-        let slot = self.session.slots.get_mut(index);
-        let Some(slot) = slot.filter(|slot| slot.lent.as_ref().is_some_and(|lent| lent.is_over(dtype, shape, bytes)))
-        else {
-            return false;
-        };
-        slot.given = Given::Lent;
+        let Some(slot) = self.session.slots.get_mut(index) else { return false };
+        let is_it = |lent: &Option<Lent>| lent.as_ref().is_some_and(|lent| lent.is_over(dtype, shape, bytes));
+        let Some(place) = slot.lent.iter().position(is_it) else { return false };
+        (slot.given, slot.latest) = (Given::Lent, place);
         true
     }
 
     /// Lends an input a tensor: not copied.
     pub(crate) fn lend(&mut self, index: usize, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Result<()> {
         let slot = self.slot(index)?;
-        slot.lent = Some(Lent::over(dtype, shape, bytes)?);
-        slot.given = Given::Lent;
+        let place = 1 - slot.latest;
+        slot.lent[place] = Some(Lent::over(dtype, shape, bytes)?);
+        (slot.given, slot.latest) = (Given::Lent, place);
         Ok(())
     }
 
@@ -119,7 +120,7 @@ impl Session {
                 scratch.inputs.push(value);
             }
         }
-        for output in &outputs.0 {
+        for output in &outputs.wanted {
             scratch.output_names.push(owner.output_name(output.index)?.as_ptr());
             scratch.outputs.push(std::ptr::null_mut());
         }
@@ -129,8 +130,12 @@ impl Session {
         outcome(self.owner.api, options, status)?;
         let Self { owner, slots, scratch, .. } = self;
         // First all that came out is owned, so that whatever fails, it is freed.
-        for (output, &value) in outputs.0.iter_mut().zip(&scratch.outputs) {
-            output.value = NonNull::new(value).map(|value| Value::given(owner.api, value, Arc::clone(owner)));
+        for (output, &value) in outputs.wanted.iter_mut().zip(&scratch.outputs) {
+            output.value = NonNull::new(value).map(|value| {
+                // One of another session is of no use.
+                let hand = outputs.hands.pop().filter(|hand| Arc::ptr_eq(hand, owner));
+                Value::given(owner.api, value, hand.unwrap_or_else(|| Arc::clone(owner)))
+            });
         }
         outputs.describe(|value| slots.iter().any(|slot| slot.overlaps(value)))
     }
@@ -146,7 +151,7 @@ impl Slot {
     fn pointer(&self) -> Option<*const OrtValue> {
         match self.given {
             Given::Nothing => None,
-            Given::Lent => self.lent.as_ref().map(Lent::as_ptr),
+            Given::Lent => self.lent[self.latest].as_ref().map(Lent::as_ptr),
             Given::Own => self.own.as_ref().map(Value::as_ptr),
         }
     }
@@ -155,7 +160,7 @@ impl Slot {
     fn overlaps(&self, output: &Value) -> bool {
         match self.given {
             Given::Nothing => false,
-            Given::Lent => self.lent.as_ref().is_some_and(|lent| lent.overlaps(output)),
+            Given::Lent => self.lent[self.latest].as_ref().is_some_and(|lent| lent.overlaps(output)),
             Given::Own => self.own.as_ref().is_some_and(|own| own.overlaps(output)),
         }
     }
@@ -163,7 +168,11 @@ impl Slot {
 
 /// What runs gave, in room that is kept.
 #[derive(Default)]
-pub(crate) struct Outputs(Vec<Output>);
+pub(crate) struct Outputs {
+    wanted: Vec<Output>,
+    /// What keeps the session of values that are gone alive, for those of the next run: counting it less and more takes a while.
+    hands: Vec<Arc<Owner>>,
+}
 
 /// An output that is wanted, and what the run gave for it.
 struct Output {
@@ -174,49 +183,52 @@ struct Output {
 impl Outputs {
     /// Lets go of all, and wants nothing.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        let values = self.wanted.iter_mut().filter_map(|output| output.value.as_mut());
+        self.hands.extend(values.filter_map(Value::hand_over));
+        self.wanted.clear();
     }
 
     /// Wants an output of the next run; `false` where it is wanted already.
     pub(crate) fn want(&mut self, index: usize) -> bool {
-        let is_new = self.0.iter().all(|output| output.index != index);
+        let is_new = self.wanted.iter().all(|output| output.index != index);
         if is_new {
-            self.0.push(Output { index, value: None });
+            self.wanted.push(Output { index, value: None });
         }
         is_new
     }
 
     /// Wants all of so many.
     pub(crate) fn want_all(&mut self, count: usize) {
-        self.0.clear();
-        self.0.extend((0..count).map(|index| Output { index, value: None }));
+        self.clear();
+        self.hands.reserve(count);
+        self.wanted.extend((0..count).map(|index| Output { index, value: None }));
     }
 
     /// What the run gave for an output.
     pub(crate) fn get(&self, index: usize) -> Option<&Value> {
-        self.0[self.place(index)?].value.as_ref()
+        self.wanted[self.place(index)?].value.as_ref()
     }
 
     /// The same, to be kept.
     pub(crate) fn take(&mut self, index: usize) -> Option<Value> {
         let place = self.place(index)?;
-        self.0[place].value.take()
+        self.wanted[place].value.take()
     }
 
     /// What is wanted, in this order.
     pub(crate) fn indices(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().map(|output| output.index)
+        self.wanted.iter().map(|output| output.index)
     }
 
     /// Where an output is: mostly all are wanted, in their order.
     fn place(&self, index: usize) -> Option<usize> {
         let is_here = |output: &Output| output.index == index;
-        if self.0.get(index).is_some_and(is_here) { Some(index) } else { self.0.iter().position(is_here) }
+        if self.wanted.get(index).is_some_and(is_here) { Some(index) } else { self.wanted.iter().position(is_here) }
     }
 
     /// Asks the runtime what they are. What overlaps an input (a graph can hand one through) is copied: that is memory of the caller's.
     fn describe(&mut self, is_lent: impl Fn(&Value) -> bool) -> Result<()> {
-        for output in &mut self.0 {
+        for output in &mut self.wanted {
             let Some(value) = &mut output.value else {
                 return Err(error(ErrorKind::Runtime, "ONNX Runtime said OK and gave nothing"));
             };
@@ -226,5 +238,45 @@ impl Outputs {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::tests::adding;
+
+    fn run(session: &mut Session, outputs: &mut Outputs) {
+        outputs.clear();
+        let mut call = session.call();
+        for input in 0..2 {
+            call.give(input, Value::tensor(DType::I32, &[1, 2]).unwrap()).unwrap();
+        }
+        outputs.want_all(1);
+        call.run(&RunOptions::new("test").unwrap(), outputs).unwrap();
+    }
+
+    /// Values keep the session alive that they came from: those of the last run, and those that were taken.
+    #[test]
+    fn a_value_has_a_hand_on_its_own_session() {
+        let (mut one, mut two, mut outputs) = (adding(), adding(), Outputs::default());
+        let hands = |session: &Session| Arc::strong_count(&session.owner) - 1;
+        for _ in 0..3 {
+            run(&mut one, &mut outputs);
+            assert_eq!(hands(&one), 1);
+        }
+        let taken = outputs.take(0).unwrap();
+        run(&mut one, &mut outputs);
+        assert_eq!(hands(&one), 2);
+        // The hand on the one is none on the other.
+        run(&mut two, &mut outputs);
+        assert_eq!((hands(&one), hands(&two)), (1, 1));
+        drop(one);
+        assert_eq!(taken.bytes(), [0; 8]);
+        let last = outputs.take(0).unwrap();
+        drop((outputs, taken));
+        assert_eq!(hands(&two), 1);
+        drop(two);
+        assert_eq!(last.bytes(), [0; 8]);
     }
 }

@@ -75,9 +75,10 @@ impl Value {
             )
         };
         api.check("ask for the shape of a tensor", status)?;
-        if rank > 0 && !dims.is_null() {
+        if rank > 0 {
+            let first: *const i64 = some(dims.cast_mut())?.as_ptr();
             // SAFETY: the entry gives as many dimensions as it says, which live as long as the value does and are copied now.
-            let dims = unsafe { slice::from_raw_parts(dims, rank) };
+            let dims = unsafe { slice::from_raw_parts(first, rank) };
             elements_of(dims)?;
             self.shape = native(dims)?;
         }
@@ -108,13 +109,11 @@ impl Value {
                 "a tensor is in memory of a device, and only the host's is read",
             ));
         }
-        let mut len = 0;
-        // SAFETY: a live tensor of numbers, a valid place.
-        let status = unsafe { (api.table().GetTensorSizeInBytes)(value, &raw mut len) };
-        api.check("ask how large a tensor is", status)?;
-        let expected = bytes_of(dtype, self.shape())?;
-        if len != expected {
-            return Err(sizes_differ(dtype, self.shape(), expected, len));
+        // The elements of a tensor lie one behind the other, so that it takes the bytes of one times their number; the runtime, too, knows no
+        // size but what it computes of type and shape. How it packs elements that share a byte, only it can say.
+        let len = bytes_of(dtype, self.shape())?;
+        if dtype.shares_bytes() {
+            self.check_size(dtype, len)?;
         }
         if len > 0 {
             let mut data = ptr::null_mut();
@@ -124,5 +123,14 @@ impl Value {
             (self.data, self.len) = (some(data)?.as_ptr().cast(), len);
         }
         Ok(())
+    }
+
+    /// Whether the runtime says the same of how large a tensor is.
+    pub(in crate::raw) fn check_size(&self, dtype: DType, expected: usize) -> Result<()> {
+        let (api, mut len) = (self.handle.api, 0);
+        // SAFETY: a live tensor of numbers, a valid place.
+        let status = unsafe { (api.table().GetTensorSizeInBytes)(self.as_ptr(), &raw mut len) };
+        api.check("ask how large a tensor is", status)?;
+        if len == expected { Ok(()) } else { Err(sizes_differ(dtype, self.shape(), expected, len)) }
     }
 }
