@@ -33,7 +33,7 @@ use std::{
 /// - Where a run gives new tensors (an export by Optimum), they are the past of the next one. Each sequence of a batch is
 ///   computed by itself; a fork shares tensors, and a cut copies what is left. Where it is two graphs in one (`use_cache_branch`, as Optimum
 ///   exported before), the one without keys and values computes what a sequence begins with, in one run; the other gets the tokens behind it
-///   one by one, since that is what it was made for. A prompt that is longer than [a batch](SessionOptions::batch) is faster with a larger one.
+///   one by one, since that is what it was made for. A prompt that is longer than [a batch](infer_core::SessionOptions::batch) is faster with a larger one.
 ///
 /// What the trait leaves to a backend, here:
 /// - A pass that was [interrupted](infer_core::Session::interrupt) or failed leaves everything as it was. The interrupt is
