@@ -71,8 +71,8 @@ const ADDRESS: &[Set] = &[
     },
     Set {
         tests: &["bad_input"],
-        // Its point is an address space without room, and the sanitizer's own shadow takes terabytes of it.
-        arguments: &["--skip", "threads_that_cannot_be_started"],
+        // Their point is an address space without room, or with little, and the sanitizer's own shadow takes terabytes of it.
+        arguments: &["--skip", "threads_that_cannot_be_started", "--skip", "tokenizers::"],
     },
     // The loaded library is built without it.
     Set { tests: &["conformance"], arguments: &["tiny_", "--skip", "loaded"] },
