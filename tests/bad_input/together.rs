@@ -147,7 +147,7 @@ fn an_interrupt_comes_at_any_moment() {
             let error = feed(&mut session, &seq, &tokens(3)).unwrap_err();
             assert_eq!((error.kind(), seq.len()), (ErrorKind::Cancelled, 5));
             session.interrupt().lower();
-            goes_on(&model, &mut session, &seq, 5);
+            goes_on(&model, &mut session, &seq, 5, 5);
             "stopped".to_owned()
         }
         _ => at_random(case),
@@ -197,24 +197,32 @@ fn at_random(case: &str) -> String {
     });
     session.interrupt().lower();
     let len = seq.len();
-    goes_on(&model, &mut session, &seq, len);
+    goes_on(&model, &mut session, &seq, len, piece);
     "stopped".to_owned()
 }
 
-/// A sequence that holds the first `len` of [`tokens`] computes what it would have without any interrupt.
-fn goes_on(model: &Model, session: &mut Session, seq: &infer::Sequence, len: usize) {
+/// A sequence that holds the first `len` of [`tokens`], fed by so many, computes what it would have without any interrupt.
+fn goes_on(model: &Model, session: &mut Session, seq: &infer::Sequence, len: usize, piece: usize) {
     let next = tokens(len as u32 + 1);
     let row = feed(session, seq, &next[len..]).unwrap();
-    let apart_from = |other: Vec<f32>| row.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    // Pieces of other sizes, and cells in another order, add numbers of 16 bits in another order. One token that is another is
-    // another thing, wherever it weighs most.
+    // Passes of other sizes add numbers of 16 bits in another order, which shows more the longer a sequence is: so these are the same.
+    let apart_from = |tokens: &[Token]| {
+        let mut quiet = model.session(&options().with_batch(256).with_micro_batch(8)).unwrap();
+        let seq = open(&mut quiet);
+        for piece in tokens[..len].chunks(piece) {
+            feed(&mut quiet, &seq, piece).unwrap();
+        }
+        let quiet = feed(&mut quiet, &seq, &tokens[len..]).unwrap();
+        row.iter().zip(quiet).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    // One token that is another is another thing, wherever it weighs most.
     let with_other = |at: usize| {
         let mut wrong = next.clone();
         wrong[at] = Token(255);
-        apart_from(alone(model, &wrong))
+        apart_from(&wrong)
     };
-    let apart = apart_from(alone(model, &next));
+    let apart = apart_from(&next);
     let wrong =
         [0, len / 4, len / 2, len * 3 / 4, len.saturating_sub(1)].map(with_other).into_iter().fold(0.0, f32::max);
-    assert!(apart < 0.05 && wrong > 0.5, "after interrupts: {apart} apart, and {wrong} with one other token");
+    assert!(apart < 1e-3 && wrong > 0.5, "after interrupts: {apart} apart, and {wrong} with one other token");
 }
