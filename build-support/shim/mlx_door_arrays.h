@@ -4,16 +4,13 @@
 
 #include "mlx_door.h"
 #include "mlx_door_kernels.h"
+#include "mlx_door_memory.h"
 #include "mlx_door_wall.h"
 
 #include "mlx/allocator.h"
 #include "mlx/transforms.h"
 
 #include <memory>
-
-#ifndef INFER_MLX_VARIANT
-#    define INFER_MLX_VARIANT "cpu"
-#endif
 
 namespace {
 

@@ -3,18 +3,34 @@
 // Where there is no memory MLX's allocator for the CPU returns NULL, and MLX writes to it: the process ends. All of MLX gets its allocator by one function,
 // which its library calls through its table of addresses, as ELF has it. The address there is exchanged for one of a function that gives
 // MLX's allocator behind one that throws. Where the table is not like that, nothing is changed; what the door asks for itself is an exception anywhere.
+//
+// And MLX counts what it was refused as if it had it, for ever: beyond its limit it would compute one thing at a time. So the system is asked first.
 #ifndef INFER_MLX_DOOR_MEMORY_H
 #define INFER_MLX_DOOR_MEMORY_H
 
 #include "mlx/allocator.h"
+#include "mlx/memory.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <new>
 
+#ifdef __linux__
+#    include <sys/mman.h>
+#endif
+
+#ifndef INFER_MLX_VARIANT
+#    define INFER_MLX_VARIANT "cpu"
+#endif
+
 namespace {
+
+using mlx::core::allocator::Allocator;
+using mlx::core::allocator::Buffer;
 
 // What the wall takes for a lack of memory, with how much was asked for. It is known by its first word: of an exception on a stream's thread MLX keeps
 // no more than the text.
@@ -30,13 +46,67 @@ private:
     char message_[96];
 };
 
-// Memory for an output, or an exception: MLX's own allocator returns NULL, and writes to it.
-mlx::core::allocator::Buffer memory_for(size_t bytes) {
-    mlx::core::allocator::Buffer buffer = mlx::core::allocator::malloc(bytes);
-    if (buffer.ptr() == nullptr) {
-        throw NoMemory(bytes);
+// Whether the system has no memory of so many bytes, as far as can be seen from here: MLX looks into its cache first, and what may lie there is not
+// refused.
+bool is_refused(size_t bytes) {
+#ifdef __linux__
+    if (std::strcmp(INFER_MLX_VARIANT, "cpu") != 0 || mlx::core::get_cache_memory() >= bytes) {
+        return false;
     }
-    return buffer;
+    // Not by malloc, whose ways change with what is given back to it: it would hand out the next piece of that size from its heap.
+    void * const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages != MAP_FAILED) {
+        munmap(pages, bytes);
+        return false;
+    }
+    // It may have such a piece there. (Volatile, or compilers leave both calls away.)
+    void * volatile piece = std::malloc(bytes);
+    const bool none = piece == nullptr;
+    std::free(piece);
+    return none;
+#else
+    return false;
+#endif
+}
+
+// MLX's allocator, whose NULL is an exception.
+class Refusing final : public Allocator {
+public:
+    explicit Refusing(Allocator & inner) : inner_(inner) {}
+
+    Buffer malloc(size_t size) override {
+        if (size >= LARGE && is_refused(size)) {
+            throw NoMemory(size);
+        }
+        const Buffer buffer = inner_.malloc(size);
+        if (buffer.ptr() == nullptr && size > 0) {
+            throw NoMemory(size);
+        }
+        return buffer;
+    }
+
+    void   free(Buffer buffer) override { inner_.free(buffer); }
+    size_t size(Buffer buffer) const override { return inner_.size(buffer); }
+    Buffer make_buffer(void * ptr, size_t size) override { return inner_.make_buffer(ptr, size); }
+    void   release(Buffer buffer) override { inner_.release(buffer); }
+
+private:
+    // From here on the question takes no time beside that of filling what is given.
+    static constexpr size_t LARGE = size_t(1) << 20;
+
+    Allocator & inner_;
+};
+
+// In the place of MLX's own function, which this library still calls by itself.
+Allocator & refusing_allocator() {
+    // Never destroyed: arrays are freed to the very end.
+    static Refusing * const made = new Refusing(mlx::core::allocator::allocator());
+    return *made;
+}
+
+// Memory for an output, or an exception: MLX's own allocator returns NULL, and writes to it.
+Buffer memory_for(size_t bytes) {
+    return refusing_allocator().malloc(bytes);
 }
 
 // Numbers that a kernel keeps while it runs, on the stream's thread: asked for there, so that operations that wait for each other share it. Nothing is in
@@ -65,7 +135,7 @@ private:
         return static_cast<size_t>(counts ? bytes : std::numeric_limits<int64_t>::max());
     }
 
-    mlx::core::allocator::Buffer buffer_;
+    Buffer buffer_;
 };
 
 } // namespace
@@ -79,41 +149,7 @@ private:
 #    include <elf.h>
 #    include <link.h>
 
-#    include <cstring>
-
 namespace {
-
-using mlx::core::allocator::Allocator;
-using mlx::core::allocator::Buffer;
-
-// MLX's allocator, whose NULL is an exception.
-class Refusing final : public Allocator {
-public:
-    explicit Refusing(Allocator & inner) : inner_(inner) {}
-
-    Buffer malloc(size_t size) override {
-        const Buffer buffer = inner_.malloc(size);
-        if (buffer.ptr() == nullptr && size > 0) {
-            throw NoMemory(size);
-        }
-        return buffer;
-    }
-
-    void   free(Buffer buffer) override { inner_.free(buffer); }
-    size_t size(Buffer buffer) const override { return inner_.size(buffer); }
-    Buffer make_buffer(void * ptr, size_t size) override { return inner_.make_buffer(ptr, size); }
-    void   release(Buffer buffer) override { inner_.release(buffer); }
-
-private:
-    Allocator & inner_;
-};
-
-// In the place of MLX's own function, which this library still calls by itself.
-Allocator & refusing_allocator() {
-    // Never destroyed: arrays are freed to the very end.
-    static Refusing * const made = new Refusing(mlx::core::allocator::allocator());
-    return *made;
-}
 
 // The part of a library's dynamic section with this tag; NULL for none.
 const ElfW(Dyn) * part_of(const link_map & library, ElfW(Sxword) tag) {

@@ -6,25 +6,33 @@
 // Streams are MLX's "thread-unsafe" ones, handed to one thread at a time: a stream of MLX has a thread of the system behind it that is never
 // ended, so that every thread that comes and goes would leave one behind. MLX looks them up in a map without a lock while it computes,
 // hence `Computing`: a stream is only added while nobody computes.
+//
+// And MLX treats the thread that comes to it first in a way of its own, which no thread here is to have: `nobody_is_first`.
 #ifndef INFER_MLX_DOOR_THREADS_H
 #define INFER_MLX_DOOR_THREADS_H
 
 #include "mlx_door.h"
 
 #include "mlx/array.h"
+#include "mlx/scheduler.h"
 #include "mlx/stream.h"
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <functional>
+#include <future>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include <pthread.h>
 
 namespace infer_mlx {
 
@@ -233,12 +241,55 @@ inline void Home::sweep() {
     }
 }
 
+// The thread that comes to MLX first is told of a stream's error by whatever it hands to that stream next. MLX counts tasks, and has counted that one,
+// which never ends then: with more than ten of those, an evaluation of any thread waits for an end that never comes. All other threads are told when they wait
+// for what they began, and nothing is lost. So the first that comes is one that computes nothing.
+//
+// It stays: the system gives the identity of a thread that has ended to the next, unless it is neither joined nor detached, which checkers call a leak.
+inline void nobody_is_first() {
+    static const bool done = [] {
+        constexpr size_t STACK = size_t(1) << 18;
+        std::promise<void> here;
+        std::future<void>  known = here.get_future();
+        const auto first = [](void * given) -> void * {
+            {
+                std::promise<void> said = std::move(*static_cast<std::promise<void> *>(given));
+                try {
+                    mlx::core::scheduler::scheduler();
+                    said.set_value();
+                } catch (...) {
+                    said.set_exception(std::current_exception());
+                }
+            }
+            for (;;) {
+                std::this_thread::sleep_for(std::chrono::hours(1));
+            }
+        };
+        pthread_attr_t how;
+        pthread_t      thread;
+        int            failed = pthread_attr_init(&how);
+        if (failed == 0) {
+            pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+            pthread_attr_setstacksize(&how, STACK);
+            failed = pthread_create(&thread, &how, first, &here);
+            pthread_attr_destroy(&how);
+        }
+        if (failed != 0) {
+            throw std::system_error(failed, std::generic_category(), "a thread of the door cannot be started");
+        }
+        known.get();
+        return true;
+    }();
+    static_cast<void>(done);
+}
+
 inline infer_mlx_stream * Home::stream_new(mlx::core::Device device) {
     Process & p = process();
     std::unique_lock<std::mutex> held(p.guard);
     auto & idle = p.idle[{ static_cast<int>(device.type), device.index }];
     if (idle.empty()) {
         held.unlock();
+        nobody_is_first();
         std::unique_lock<std::shared_mutex> alone;
         {
             const std::lock_guard<std::mutex> turn(p.gate);
@@ -251,6 +302,10 @@ inline infer_mlx_stream * Home::stream_new(mlx::core::Device device) {
     }
     streams_.reserve(streams_.size() + 1);
     const mlx::core::Stream value = idle.back();
+    if (device.type == mlx::core::Device::cpu) {
+        // Starts the stream's thread, or throws: an evaluation that could not would be counted as begun, like those of a first thread.
+        mlx::core::scheduler::check_error(value);
+    }
     auto * made = new infer_mlx_stream { value, this, epoch_ };
     idle.pop_back();
     streams_.push_back(value);

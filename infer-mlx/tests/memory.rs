@@ -90,22 +90,33 @@ fn square(one: Array<'_>) -> Array<'_> {
     one.broadcast_to(&[1 << 15, 1 << 15])
 }
 
-/// Memory that the system refuses, though MLX's own limit is far away, is an error of whoever evaluates, and everything stays usable.
+/// The address space of a process that has too little for them.
+#[cfg(target_os = "linux")]
+const ROOM: u64 = 3_000_000 << 10;
+
+/// Memory that the system refuses, though MLX's own limit is far away, is an error of whoever evaluates, is counted nowhere, and everything
+/// stays usable.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_the_system_refuses_is_an_error() {
+    test_kit::child::cases_within(
+        ROOM,
+        "memory_that_the_system_refuses_is_an_error",
+        &["too much", "cached"],
+        |case| {
+            match case {
+                "too much" => asks_for_too_much(),
+                _ => asks_for_what_is_cached(),
+            }
+            "done".to_owned()
+        },
+    );
+}
+
+#[cfg(target_os = "linux")]
+fn asks_for_too_much() {
     use infer_core::ErrorKind;
 
-    const NAME: &str = "memory_that_the_system_refuses_is_an_error";
-    const CHILD: &str = "INFER_TEST_ALONE";
-    if std::env::var_os(CHILD).is_none() {
-        let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", "ulimit -v 3000000 && exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-        let status = shell.args(["--exact", NAME]).env(CHILD, "1").status().unwrap();
-        assert!(status.success(), "{status}");
-        return;
-    }
-    let _alone = alone();
     let model = llama();
     let mut session = session(&model);
     let seq = open(&mut session);
@@ -113,11 +124,16 @@ fn memory_that_the_system_refuses_is_an_error() {
     let scope = model.mlx().scope();
     let cells = model.mlx().live();
     for (index, of) in TOO_MUCH.iter().enumerate() {
+        let before = model.mlx().memory().unwrap();
+        model.mlx().reset_peak().unwrap();
         let inner = scope.nest();
         let outcome = inner.eval([of(inner.ones(&[1], DType::F32))]);
         let is_refused = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfMemory);
         assert!(is_refused, "{index}: {outcome:?}");
         drop(inner);
+        let memory = model.mlx().memory().unwrap();
+        assert_eq!(memory.active, before.active, "{index}: what was refused is not there");
+        assert!(memory.peak < ROOM, "{index}: and never was: {memory:?}");
         assert_eq!(kit::values(scope.ones(&[4], DType::F32) + 1.0), [2.0; 4], "and everything is usable");
         assert_eq!(model.mlx().live().owned, cells.owned);
     }
@@ -125,6 +141,22 @@ fn memory_that_the_system_refuses_is_an_error() {
     let row = logits(&mut session, &seq, &next);
     let expected = anew(&mut session, &[tokens(20, 1), next].concat());
     assert!(row.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= tiny::NEAR));
+}
+
+/// What MLX keeps for later is given, though the system would have no more of it.
+#[cfg(target_os = "linux")]
+fn asks_for_what_is_cached() {
+    let mlx = kit::mlx();
+    mlx.set_cache_limit(1 << 32).unwrap();
+    let compute = |bytes: u64| {
+        let scope = mlx.scope();
+        let rows = usize::try_from(bytes >> 22).unwrap();
+        scope.eval([scope.ones(&[1], DType::F32).broadcast_to(&[rows, 1 << 20]).contiguous()])
+    };
+    compute(ROOM / 2).unwrap();
+    compute(ROOM / 2).unwrap();
+    let error = compute(ROOM / 2 + (64 << 20)).unwrap_err();
+    assert_eq!(error.kind(), infer_core::ErrorKind::OutOfMemory, "what is kept is too small for this");
 }
 
 /// A model whose layers are more than the machine holds, each of their weights less: a file with a hole where they would be. It is refused

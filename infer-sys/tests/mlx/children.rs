@@ -6,19 +6,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use infer_sys::mlx::bindings::*;
+use test_kit::child::{self, Outcome};
 
-use crate::kit::{Array, Carried, Stream, api, async_eval, check, eval, f32s, live, made};
+use crate::kit::{Array, Carried, Stream, api, async_eval, check, eval, f32s, i32s, live, made};
 
 const TASK: &str = "MLX_TASK";
 
 /// Runs a task of [`task`] in a child, which has to end well, and returns what it wrote.
 fn run(name: &str) -> String {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    run_in(Command::new(std::env::current_exe().unwrap()), name)
+}
+
+/// The same, where `command` starts this program.
+fn run_in(mut command: Command, name: &str) -> String {
     command.args(["--exact", "child", "--nocapture", "--test-threads=1"]).env(TASK, name);
-    let output = command.output().unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "the child ended with {}:\n{text}", output.status);
-    text
+    match child::run_command(command, child::LIMIT) {
+        Outcome::Ok(said) => said,
+        other => panic!("{}", other.into_answer().unwrap_err()),
+    }
 }
 
 /// The child's side.
@@ -26,6 +31,9 @@ pub(crate) fn task() {
     match std::env::var(TASK).as_deref() {
         Ok("counts") => counts(),
         Ok("threads of the system") => threads_of_the_system(),
+        Ok("fails again and again") => fails_again_and_again(),
+        Ok("is refused threads") => is_refused_threads(),
+        Ok("waits at a limit") => waits_at_a_limit(),
         Ok("exits while others compute") => exits_while_others_compute(),
         Ok("ends with everything alive") => ends_with_everything_alive(),
         _ => {}
@@ -108,6 +116,93 @@ fn threads_of_the_system() {
         thread::spawn(compute).join().unwrap();
     }
     assert_eq!(threads(), before);
+}
+
+/// MLX counts what is begun, and waits where that is too much: what failed must not be counted for ever.
+#[test]
+fn evaluations_that_fail_leave_nothing_that_is_waited_for() {
+    run("fails again and again");
+}
+
+/// So many that what each begins is counted: MLX counts every tenth of what it hands to a stream.
+fn chain(stream: &Stream, from: Array, operations: usize) -> Array {
+    (0..operations).fold(from, |x, _| stream.unary(INFER_MLX_NEGATIVE, &x).unwrap())
+}
+
+/// On the thread that comes to MLX first, which MLX tells of an error before it has handed over the rest.
+fn fails_again_and_again() {
+    let stream = Stream::new();
+    let table = f32s(&[1.0, 2.0], &[2]);
+    for _ in 0..200 {
+        let missing = stream.take(&table, &i32s(&[7], &[1]), 0).unwrap();
+        let next = stream.unary(INFER_MLX_NEGATIVE, &table).unwrap();
+        let outcome = async_eval(&[&missing]).and_then(|()| {
+            // It has failed when the next comes.
+            thread::sleep(Duration::from_millis(1));
+            eval(&[&next])
+        });
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.status, INFER_MLX_EXCEPTION, "{failure:?}");
+        assert!(failure.message.contains("index 7"), "{failure:?}");
+    }
+    assert_eq!(stream.values(&chain(&stream, f32s(&[1.0], &[1]), 400)), Ok(vec![1.0]));
+}
+
+/// A thread of MLX's that the system refuses is an error of whoever asked for a stream, and nobody waits for what it would have done.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_the_system_refuses_are_errors() {
+    let mut shell = Command::new("sh");
+    // Room for one thread of MLX's, whose stack is of the usual size; those of Rust and of the door have a size of their own.
+    shell.args(["-c", "ulimit -s 4000000 && ulimit -v 6000000 && exec \"$0\" \"$@\""]);
+    shell.arg(std::env::current_exe().unwrap());
+    run_in(shell, "is refused threads");
+}
+
+fn is_refused_threads() {
+    let first = Stream::new();
+    assert_eq!(first.values(&f32s(&[1.0], &[1])), Ok(vec![1.0]));
+    thread::spawn(|| {
+        for _ in 0..200 {
+            let mut raw = std::ptr::null_mut();
+            // SAFETY: the place is there.
+            let failure = check(unsafe { api().stream_new(INFER_MLX_CPU as i32, 0, &raw mut raw) }).unwrap_err();
+            assert_eq!(failure.status, INFER_MLX_EXCEPTION, "{failure:?}");
+            assert!(raw.is_null());
+        }
+    })
+    .join()
+    .unwrap();
+    assert_eq!(first.values(&chain(&first, f32s(&[1.0], &[1]), 400)), Ok(vec![1.0]));
+}
+
+/// Beyond a limit of the user's MLX begins nothing before what was begun is done, on all threads.
+#[test]
+fn threads_beyond_the_limit_of_memory_wait_for_each_other_and_go_on() {
+    run("waits at a limit");
+}
+
+fn waits_at_a_limit() {
+    let held = f32s(&[0.0; 1024], &[1024]);
+    let mut previous = 0;
+    // SAFETY: the place is there.
+    check(unsafe { api().set_memory_limit(1, &raw mut previous) }).unwrap();
+    assert!(previous > 1);
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            thread::spawn(|| {
+                let streams = [Stream::new(), Stream::new()];
+                for _ in 0..50 {
+                    let half = chain(&streams[0], f32s(&[1.0; 4096], &[4096]), 25);
+                    let begun = chain(&streams[1], half, 25);
+                    async_eval(&[&begun]).unwrap();
+                    assert_eq!(streams[0].values(&chain(&streams[0], begun, 26)).unwrap(), [1.0; 4096]);
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    drop(held);
 }
 
 #[test]
