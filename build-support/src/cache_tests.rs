@@ -146,8 +146,8 @@ fn processes_at_once_make_it_once() {
                 .unwrap()
         })
         .collect();
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
+    for child in children {
+        assert!(test_kit::child::ended(child).status.success());
     }
     assert_eq!(fs::read_to_string(count(&scratch.0)).unwrap(), "made\n");
 }

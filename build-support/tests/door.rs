@@ -73,7 +73,7 @@ fn the_hash_beside_is_the_librarys(library: &Path) {
 
 fn the_probe_likes_it(probe: &Path, library: &Path) {
     let answer = |library: &Path| {
-        let output = Command::new(probe).arg(library).arg("60").output().unwrap();
+        let output = test_kit::child::output(Command::new(probe).arg(library).arg("60"));
         assert!(output.status.success(), "{}", output.status);
         String::from_utf8(output.stdout).unwrap()
     };

@@ -24,7 +24,7 @@ fn labels_are_those_of_the_package() {
 
     let model = build_support::fixtures::model("magika").unwrap_or_else(|error| panic!("{error}"));
     let mut classify = Command::new(env!("CARGO_BIN_EXE_classify"));
-    let output = classify.arg(model).args(theirs.iter().map(|(path, ..)| path)).output().unwrap();
+    let output = test_kit::child::output(classify.arg(model).args(theirs.iter().map(|(path, ..)| path)));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let ours: Vec<&str> = text.lines().collect();

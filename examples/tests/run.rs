@@ -20,7 +20,7 @@ fn run_with(program: &str, model: &Path, arguments: &[&str]) -> (String, String)
 
 fn outcome(command: &mut Command) -> (String, String) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = command.output().unwrap();
+    let output = test_kit::child::output(command);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     assert!(output.status.success(), "{stderr}");

@@ -10,6 +10,7 @@ fn fixture(name: &str) -> PathBuf {
 /// Runs it, and gives exit code, stdout and stderr.
 fn generate(adapter: Option<&str>) -> (i32, String, String) {
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     command
         .args(["generate", "--prompt", "Hello", "-n", "12", "--ignore-end", "--threads", "1"])
         .env_remove("INFER_LOG");
@@ -51,7 +52,8 @@ fn an_adapter_of_another_model_is_named() {
 fn an_adapter_in_place_of_a_model_is_told_apart() {
     let model = fixture("tiny-lora");
     for arguments in [&["generate", "--prompt", "Hello"][..], &["tokenize", "Hello"], &["embed", "Hello"]] {
-        let output = Command::cargo_bin("infer").unwrap().args(arguments).arg("--model").arg(&model).output().unwrap();
+        let mut infer = Command::cargo_bin("infer").unwrap();
+        let output = infer.timeout(test_kit::child::LONG).args(arguments).arg("--model").arg(&model).output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains("an adapter, not a model") && stderr.contains("--adapter"), "{stderr}");

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 
 fn infer(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     command.args(arguments).env_remove("INFER_LOG");
     command
 }
@@ -234,6 +235,7 @@ fn a_variant_is_one_there_is_and_one_that_can_be_built() {
     let folder = tempfile::tempdir().unwrap();
     let setup = |variant: &str| {
         let mut infer = Command::cargo_bin("infer").unwrap();
+        infer.timeout(test_kit::child::LONG);
         let output = infer.args(["setup", "llama", "--variant", variant]).env("INFER_CACHE", folder.path()).output();
         let output = output.unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
@@ -246,6 +248,7 @@ fn a_variant_is_one_there_is_and_one_that_can_be_built() {
     }
     for (runtime, variable) in [("onnx", "INFER_ONNXRUNTIME_LIBRARY"), ("mlx", "INFER_MLX_LIBRARY")] {
         let mut setup = Command::cargo_bin("infer").unwrap();
+        setup.timeout(test_kit::child::LONG);
         let setup = setup.args(["setup", runtime, "--variant", "cuda"]).env("INFER_CACHE", folder.path());
         let output = setup.output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();

@@ -8,6 +8,7 @@ use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
+use test_kit::child;
 
 /// A folder with requests and answers.
 struct Job {
@@ -41,7 +42,7 @@ impl Job {
 
     /// Exit code, stdout and stderr.
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        read(self.command(arguments).output().unwrap())
+        read(child::output(&mut self.command(arguments)))
     }
 
     /// The summary of a run, which must have ended so.
@@ -136,7 +137,7 @@ fn answers_are_those_of_generate() {
     for (at, answer) in job.answers().iter().enumerate() {
         let mut infer = Command::new(assert_cmd::cargo::cargo_bin("infer"));
         infer.args(["generate", "--json", "--ignore-eos", "--max-tokens", "8", "--threads", "1", "--model"]);
-        let output = infer.arg(&job.model).args(["--prompt", &format!("Number {at} is")]).output().unwrap();
+        let output = child::output(infer.arg(&job.model).args(["--prompt", &format!("Number {at} is")]));
         let alone: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&answer["tokens"], &answer["text"]), (&alone["tokens"], &alone["text"]));
     }
@@ -247,7 +248,7 @@ fn ctrl_c_leaves_what_is_answered() {
         job.command(&["--parallel", "4", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_lines(&job.path("out"), 3);
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let (code, stdout, stderr) = read(child.wait_with_output().unwrap());
+    let (code, stdout, stderr) = read(child::ended(child));
     assert_eq!(code, 130, "{stderr}");
     assert!(stderr.starts_with("stopped: ") && stderr.contains("the same command goes on"), "{stderr}");
     let answers = job.answers();
@@ -293,6 +294,7 @@ fn stdin_is_an_input_too() {
     let job = Job::new(&[]);
     let run = |arguments: &[&str]| {
         let mut infer = assert_cmd::Command::cargo_bin("infer").unwrap();
+        infer.timeout(child::LONG);
         infer.args(["batch", "--threads", "1", "--input", "-", "--output", "out", "--model"]).arg(&job.model);
         infer.args(arguments).current_dir(job.folder.path()).write_stdin("{\"prompt\": \"a\", \"max_tokens\": 2}\n");
         read(infer.output().unwrap())
@@ -334,7 +336,7 @@ fn a_constraint_that_cannot_be_kept_is_told_with_where_it_stands_and_what_gives_
 
     let mut infer = Command::new(assert_cmd::cargo::cargo_bin("infer"));
     infer.args(["generate", "--threads", "1", "--prompt", "a", "--regex", "a{40}", "--close", "--max-tokens", "3"]);
-    let (code, _, stderr) = read(infer.arg("--model").arg(&job.model).output().unwrap());
+    let (code, _, stderr) = read(child::output(infer.arg("--model").arg(&job.model)));
     assert!(code == 1 && stderr.contains("--max-tokens gives the text more"), "{stderr}");
 }
 
@@ -363,7 +365,7 @@ fn what_cannot_begin_says_why() {
     let run = |input: &str, output: &str| {
         let mut infer = Command::new(assert_cmd::cargo::cargo_bin("infer"));
         infer.args(["batch", "--model"]).arg(&job.model).args(["--input", input, "--output", output]);
-        read(infer.current_dir(job.folder.path()).output().unwrap())
+        read(child::output(infer.current_dir(job.folder.path())))
     };
     let (code, _, stderr) = run("in", "in");
     assert!(code == 2 && stderr.contains("the same file"), "{stderr}");

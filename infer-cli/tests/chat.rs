@@ -2,7 +2,8 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{ChildStderr, ChildStdin, ChildStdout, Command, Output, Stdio},
+    thread::JoinHandle,
 };
 
 fn infer(arguments: &[&str]) -> Command {
@@ -15,6 +16,7 @@ fn infer(arguments: &[&str]) -> Command {
 /// Says these lines, and gives exit code, stdout and stderr.
 fn say(lines: &str, arguments: &[&str]) -> (i32, String, String) {
     let mut command = assert_cmd::Command::from_std(infer(arguments));
+    command.timeout(test_kit::child::LONG);
     let output = command.write_stdin(lines).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))
@@ -84,6 +86,7 @@ fn answers_keep_to_what_was_asked_for() {
 fn a_model_without_a_template_does_not_talk() {
     let model = build_support::fixtures::model("tiny-llama").expect("the tiny ones are made");
     let mut command = assert_cmd::Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     let output = command.args(["chat", "--model"]).arg(model).write_stdin("Hello\n").output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(String::from_utf8(output.stderr).unwrap().contains("chat template"));
@@ -91,17 +94,20 @@ fn a_model_without_a_template_does_not_talk() {
 
 /// A conversation that goes on while it is looked at.
 struct Live {
-    child: Child,
+    id: u32,
+    ends: JoinHandle<Output>,
     stdin: ChildStdin,
-    stderr: BufReader<std::process::ChildStderr>,
+    stdout: ChildStdout,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Live {
     fn new(arguments: &[&str]) -> Self {
         let mut command = infer(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (stdin, stderr) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
-        Self { child, stdin, stderr: BufReader::new(stderr) }
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { id: child.id(), ends: test_kit::child::watched(child, test_kit::child::LONG), stdin, stdout, stderr }
     }
 
     fn say(&mut self, line: &str) {
@@ -110,7 +116,7 @@ impl Live {
 
     /// Waits until something of an answer has come.
     fn wait_for_text(&mut self) {
-        self.child.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+        self.stdout.read_exact(&mut [0; 8]).unwrap();
     }
 
     fn note(&mut self) -> String {
@@ -121,7 +127,7 @@ impl Live {
 
     #[cfg(unix)]
     fn press_ctrl_c(&self) {
-        assert!(Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-INT", &self.id.to_string()]).status().unwrap().success());
     }
 }
 
@@ -143,6 +149,5 @@ fn ctrl_c_stops_an_answer_and_then_the_program() {
     assert!(prompt >= first + said && new < prompt - first, "what was said until then stays: {note}");
     // Nothing is being answered now.
     live.press_ctrl_c();
-    let ended = live.child.wait().unwrap();
-    assert_eq!(ended.code(), Some(130));
+    assert_eq!(live.ends.join().unwrap().status.code(), Some(130));
 }

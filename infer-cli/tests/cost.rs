@@ -4,7 +4,8 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 fn infer(arguments: &str) -> (String, String) {
-    let output = Command::cargo_bin("infer").unwrap().args(arguments.split_whitespace()).output().unwrap();
+    let mut infer = Command::cargo_bin("infer").unwrap();
+    let output = infer.timeout(test_kit::child::LONG).args(arguments.split_whitespace()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     assert!(output.status.success(), "{}", text(output.stderr));
     (text(output.stdout), text(output.stderr))
@@ -74,6 +75,7 @@ fn a_config_is_read_as_the_dimensions_are() {
 fn of_model(name: &str, arguments: &str) -> (i32, String, String) {
     let model = build_support::fixtures::model(name).expect("`cargo xtask setup` brings it");
     let mut infer = Command::cargo_bin("infer").unwrap();
+    infer.timeout(test_kit::child::LONG);
     let output = infer.arg("cost").arg(model).args(arguments.split_whitespace()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))

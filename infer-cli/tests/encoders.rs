@@ -8,6 +8,7 @@ use std::path::Path;
 /// Runs a command with a model, and gives exit code, stdout and stderr.
 fn run(model: &Path, arguments: &[&str], stdin: &str) -> (i32, String, String) {
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     command.arg(arguments[0]).arg("--model").arg(model).args(&arguments[1..]).env_remove("INFER_LOG");
     let output = command.args(["--threads", "1"]).write_stdin(stdin).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

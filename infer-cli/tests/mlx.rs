@@ -128,6 +128,7 @@ fn text_is_tokens_and_folders_are_inspected_without_a_runtime() {
 
     let without = |arguments: &[&str]| {
         let mut command = Command::cargo_bin("infer").unwrap();
+        command.timeout(test_kit::child::LONG);
         let output = command.args(arguments).env("INFER_MLX_LIBRARY", "/no/such/library.so").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -163,6 +164,7 @@ fn what_is_missing_is_listed_with_the_command_that_brings_it() {
     let folder = tempfile::tempdir().unwrap();
     let listed = |variable: &str, value: &Path, more: &[&str]| {
         let mut command = Command::cargo_bin("infer").unwrap();
+        command.timeout(test_kit::child::LONG);
         let output = command.arg("devices").args(more).env(variable, value).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()

@@ -115,6 +115,7 @@ fn text_is_tokens_and_files_are_inspected_without_a_runtime() {
 
     let folder = model("tiny-onnx");
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     command.args(["inspect", text(&folder), "--json"]).env("INFER_ONNXRUNTIME_LIBRARY", "/no/such/library.so");
     let report: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
     assert_eq!(report["backend"], "onnx", "{report}");

@@ -10,6 +10,7 @@ fn model() -> PathBuf {
 
 fn infer(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     command.arg(arguments[0]).arg("--model").arg(model()).args(&arguments[1..]).env_remove("INFER_LOG");
     if arguments[0] == "generate" {
         // The tests run beside each other, and a runtime's threads wait for the slowest of them.
@@ -194,7 +195,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let output = test_kit::child::ended(child);
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
@@ -212,11 +213,13 @@ fn ctrl_c_ends_the_text_and_keeps_what_there_is() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let (id, mut stdout) = (child.id(), child.stdout.take().unwrap());
+    let ends = test_kit::child::watched(child, test_kit::child::LONG);
     // The first bytes say that it is at work.
-    let mut first = [0; 8];
-    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
+    stdout.read_exact(&mut [0; 8]).unwrap();
+    assert!(Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap().success());
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    let output = ends.join().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(stderr.contains("ended by: cancelled"), "{stderr}");
@@ -259,6 +262,7 @@ fn names_of_control_tokens_are_text_unless_asked_for() {
 fn the_file_is_inspected_and_counted_without_a_runtime() {
     let run = |command: &str| {
         let mut infer = Command::cargo_bin("infer").unwrap();
+        infer.timeout(test_kit::child::LONG);
         let (code, stdout, stderr) = output(infer.arg(command).arg(model()).arg("--json"));
         assert_eq!((code, stderr.as_str()), (0, ""));
         serde_json::from_str::<Value>(&stdout).unwrap()
@@ -277,7 +281,7 @@ fn the_file_is_inspected_and_counted_without_a_runtime() {
 fn a_library_that_is_there_is_not_made_again() {
     let library = build_support::setup::library(&build_support::env::Env::from_process()).unwrap();
     assert!(library.exists(), "`cargo xtask setup --only llama` makes {}", library.display());
-    let setup = || output(Command::cargo_bin("infer").unwrap().arg("setup"));
+    let setup = || output(Command::cargo_bin("infer").unwrap().timeout(test_kit::child::LONG).arg("setup"));
     let path = format!("{}\n", library.display());
     // The first time it may be one of an older shim.
     let (code, stdout, stderr) = setup();
@@ -290,6 +294,7 @@ fn a_library_that_is_there_is_not_made_again() {
 #[test]
 fn the_processor_is_a_device() {
     let mut infer = Command::cargo_bin("infer").unwrap();
+    infer.timeout(test_kit::child::LONG);
     let (code, stdout, stderr) = output(infer.args(["devices", "--json"]));
     assert_eq!((code, stderr.as_str()), (0, ""));
     let report: Value = serde_json::from_str(&stdout).unwrap();

@@ -226,7 +226,7 @@ fn on_processors_with_less() {
     }
     for most in ["avx2", "none"] {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = command.env(VARIABLE, most).output().unwrap();
+        let output = test_kit::child::output(command.env(VARIABLE, most));
         assert!(output.status.success(), "{most}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }

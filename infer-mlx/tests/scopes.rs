@@ -219,7 +219,8 @@ fn a_graph_keeps_its_weights_until_it_is_detached() {
     if std::env::var_os("INFER_TEST_ALONE").is_none() {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "a_graph_keeps_its_weights_until_it_is_detached"]).env("INFER_TEST_ALONE", "1");
-        assert!(command.status().unwrap().success());
+        let output = test_kit::child::output(&mut command);
+        assert!(output.status.success(), "{output:?}");
         return;
     }
     let mlx = mlx();

@@ -34,7 +34,7 @@ fn cases(name: &str, cases: &[&str], body: impl FnOnce(&str)) -> Vec<Vec<String>
     let run = |case: &&str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(CASE, case);
-        let output = child.output().unwrap();
+        let output = test_kit::child::output(&mut child);
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{case}: ended with {}:\n{text}", output.status);
         text.lines().filter_map(|line| line.strip_prefix("says: ")).map(str::to_owned).collect()
@@ -383,7 +383,7 @@ fn a_python_that_has_loaded_it_finalises_well() {
     for case in ["plain", "beside", "finaliser", "thread", "exception"] {
         let mut python = build_support::python::command(build_support::python::Packages::Common)
             .unwrap_or_else(|error| panic!("{error}"));
-        let output = python.args(["-c", IN_PYTHON]).args([&library, &model]).arg(case).output().unwrap();
+        let output = test_kit::child::output(python.args(["-c", IN_PYTHON]).args([&library, &model]).arg(case));
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success() && text.contains("ends"), "{case}: ended with {}:\n{text}", output.status);
     }

@@ -135,7 +135,7 @@ fn it_links_beside_other_cpp_code() {
         .output()
         .expect("this test needs a C++ compiler: set CXX, or have c++ on the path");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(Command::new(program).status().unwrap().success());
+    assert!(test_kit::child::output(&mut Command::new(program)).status.success());
 }
 
 const OTHER_CPP: &str = r#"

@@ -30,8 +30,7 @@ use std::{
     ffi::OsStr,
     io::{Read, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    process::{Child, Command, ExitStatus, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -43,6 +42,9 @@ const MARK: &str = "\u{1}answer ";
 
 /// Longer than any case takes on the slowest machine; what is not over by then hangs.
 pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// The same for a whole program at work: a command on a model, a suite of tests, a script.
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,51 +175,74 @@ fn all(room: Option<u64>, test: &str, cases: &[&str], work: impl FnOnce(&str) ->
 /// # Panics
 /// When it cannot be started.
 pub fn run_command(mut command: Command, limit: Duration) -> Outcome {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-    // Both are drained while it runs: a full pipe would hold it for ever.
-    let (tx, rx) = mpsc::channel();
-    let readers = [drain(child.stdout.take(), &tx), drain(child.stderr.take(), &tx)];
-    drop(tx);
-    let status = wait(&mut child, limit);
-    for reader in readers {
-        reader.join().expect("a reader does not panic");
-    }
-    let output: String = rx.iter().collect();
-    match status {
-        None => Outcome::Hang,
-        Some(status) if status.success() => Outcome::Ok(output),
-        Some(status) => match signal(status) {
-            Some(signal) => Outcome::Abort(signal, output),
-            None => Outcome::Failed(status.code(), output),
-        },
+    let Some(Output { status, stdout, stderr }) = wait(start(&mut command), limit) else { return Outcome::Hang };
+    let output = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    match signal(status) {
+        _ if status.success() => Outcome::Ok(output),
+        Some(signal) => Outcome::Abort(signal, output),
+        None => Outcome::Failed(status.code(), output),
     }
 }
 
-fn drain(from: Option<impl Read + Send + 'static>, to: &mpsc::Sender<String>) -> thread::JoinHandle<()> {
-    let to = to.clone();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What was read before an error is still worth showing.
-        let _ = from.expect("piped").read_to_end(&mut bytes);
-        let _ = to.send(String::from_utf8_lossy(&bytes).into_owned());
-    })
+/// What [`Command::output`] gives, of a command that has [`LONG`].
+///
+/// # Panics
+/// When it cannot be started, or had to be ended.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    wait(start(command), LONG).unwrap_or_else(|| panic!("{command:?} hangs"))
+}
+
+/// What [`Child::wait_with_output`] gives, of a child that has [`LONG`] from now on.
+///
+/// # Panics
+/// When it had to be ended.
+#[track_caller]
+pub fn ended(child: Child) -> Output {
+    wait(child, LONG).expect("the child hangs")
+}
+
+/// The same beside this thread, which has the child's pipes and may wait for what comes through them: nothing does any more when it was ended.
+pub fn watched(child: Child, limit: Duration) -> thread::JoinHandle<Output> {
+    thread::spawn(move || wait(child, limit).expect("the child hangs"))
+}
+
+fn start(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
 /// `None` when it had to be ended.
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+fn wait(mut child: Child, limit: Duration) -> Option<Output> {
+    drop(child.stdin.take());
+    // Both are drained while it runs: a full pipe would hold it for ever.
+    let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
     let end = Instant::now() + limit;
-    loop {
+    let status = loop {
         if let Some(status) = child.try_wait().expect("a child can be waited for") {
-            return Some(status);
+            break status;
         }
         if Instant::now() > end {
             child.kill().expect("a child can be ended");
             child.wait().expect("a child can be waited for");
+            // The pipes are left to themselves: a child of the child's may hold them.
             return None;
         }
         thread::sleep(Duration::from_millis(2));
-    }
+    };
+    let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("a reader does not panic"));
+    Some(Output { status, stdout, stderr })
+}
+
+fn drain(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut from) = from {
+            // What was read before an error is still worth showing.
+            let _ = from.read_to_end(&mut bytes);
+        }
+        bytes
+    })
 }
 
 #[cfg(unix)]
@@ -259,6 +284,17 @@ mod tests {
         #[cfg(unix)]
         assert!(matches!(run(NAME, "aborts", LIMIT), Outcome::Abort(6, _)));
         assert_eq!(run(NAME, "hangs", Duration::from_millis(300)), Outcome::Hang);
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", NAME, "--nocapture"]).env(CASE, "answers");
+        let (one, other) = (output(&mut again), ended(again.spawn().unwrap()));
+        assert!(one.status.success() && one.status == other.status);
+        assert_eq!(answer_in(&String::from_utf8_lossy(&one.stdout)), "two\nlines");
+        assert_eq!(answer_in(&String::from_utf8_lossy(&other.stdout)), "two\nlines");
+        let mut hangs = again.env(CASE, "hangs").spawn().unwrap();
+        let mut said = hangs.stdout.take().unwrap();
+        let watched = watched(hangs, Duration::from_millis(300));
+        said.read_to_end(&mut Vec::new()).unwrap();
+        assert!(watched.join().is_err());
         #[cfg(target_os = "linux")]
         assert_eq!(cases_within(1 << 30, NAME, &["asks for memory"], |_| unreachable!()), ["false"]);
         assert_eq!(cases(NAME, &["asks for memory"], |_| unreachable!()), ["true"]);

@@ -85,7 +85,7 @@ impl Program {
             .map_err(|error| format!("{}: {error}", self.0.display()))?;
         let mut stdin = child.stdin.take().expect("piped");
         let writer = thread::spawn(move || stdin.write_all(&input));
-        let output = child.wait_with_output().map_err(text)?;
+        let output = test_kit::child::ended(child);
         let written = writer.join().expect("the writer does not panic");
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());

@@ -6,13 +6,14 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Read, Write},
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{ChildStdin, ChildStdout, Command, Output, Stdio},
+    thread::JoinHandle,
 };
 
 /// llama.cpp's samplers, in a C program that answers until this is dropped.
 #[derive(Debug)]
 pub struct Samplers {
-    child: Child,
+    ends: Option<JoinHandle<Output>>,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     _program: Program,
@@ -33,7 +34,9 @@ impl Samplers {
             .map_err(|error| format!("{}: {error}", program.0.display()))?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
-        Ok(Self { child, input, output, _program: program })
+        // Whoever asks much of it has an hour.
+        let ends = Some(test_kit::child::watched(child, test_kit::child::LONG * 6));
+        Ok(Self { ends, input, output, _program: program })
     }
 
     /// The logits that the samplers work on from now on.
@@ -82,7 +85,7 @@ impl Drop for Samplers {
     fn drop(&mut self) {
         // At the end of its input it ends by itself.
         self.input = None;
-        let _ = self.child.wait();
+        let _ = self.ends.take().map(JoinHandle::join);
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
     ffi::OsStr,
     io::{BufRead, BufReader, Write},
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    thread,
+    process::{ChildStdin, ChildStdout, Command, Output, Stdio},
+    thread::{self, JoinHandle},
 };
 
 /// Runs a script to its end, with `input` on stdin. What it prints.
@@ -20,7 +20,7 @@ pub fn run<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>, 
     let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
     let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_owned());
     let writer = thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().map_err(text)?;
+    let output = test_kit::child::ended(child);
     let written = writer.join().expect("the writer does not panic");
     if !output.status.success() {
         return Err(format!("{name}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)));
@@ -44,7 +44,7 @@ pub fn minilm_vectors(texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
 /// A script that answers each line with a line until this is dropped.
 #[derive(Debug)]
 pub struct Script {
-    child: Child,
+    ends: Option<JoinHandle<Output>>,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     name: String,
@@ -61,7 +61,9 @@ impl Script {
         let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("piped"));
-        Ok(Self { child, input, output, name: name.to_owned() })
+        // Whoever asks much of it has an hour.
+        let ends = Some(test_kit::child::watched(child, test_kit::child::LONG * 6));
+        Ok(Self { ends, input, output, name: name.to_owned() })
     }
 
     /// Its answer to a line.
@@ -83,7 +85,7 @@ impl Drop for Script {
     fn drop(&mut self) {
         // At the end of its input it ends by itself.
         self.input = None;
-        let _ = self.child.wait();
+        let _ = self.ends.take().map(JoinHandle::join);
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn model(name: &str) -> PathBuf {
 /// Runs it, and gives exit code, stdout and stderr.
 pub(crate) fn run(arguments: &[&str], stdin: &str) -> (i32, String, String) {
     let mut command = Command::cargo_bin("infer").unwrap();
+    command.timeout(test_kit::child::LONG);
     let output = command.args(arguments).env_remove("INFER_LOG").write_stdin(stdin).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().expect("it was not killed"), text(output.stdout), text(output.stderr))

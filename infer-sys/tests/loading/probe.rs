@@ -117,7 +117,7 @@ impl Probe {
     }
 
     pub(crate) fn run(mut self) -> Run {
-        let output = self.command.output().unwrap();
+        let output = test_kit::child::output(&mut self.command);
         let run = Run { text: text(&output), output };
         assert!(run.output.status.success(), "the child ended with {}:\n{}", run.output.status, run.text);
         run
@@ -256,7 +256,8 @@ pub(crate) fn raised(folder: &Path) -> Option<PathBuf> {
 
 /// Whether the kernel tells that program to be careful.
 fn is_secure(program: &Path) -> bool {
-    let show = Command::new(program).env(TASK, "search").env("LD_SHOW_AUXV", "1").args(["--exact", "child"]).output();
+    let mut show = Command::new(program);
+    show.env(TASK, "search").env("LD_SHOW_AUXV", "1").args(["--exact", "child"]);
     // The loader itself ignores its variables there: nothing is shown.
-    show.is_ok_and(|output| !text(&output).contains("AT_SECURE"))
+    !text(&test_kit::child::output(&mut show)).contains("AT_SECURE")
 }

@@ -56,7 +56,7 @@ impl Child {
 
     /// What it answered to each path, and all that it wrote.
     fn run(mut self) -> (Vec<String>, String) {
-        let output = self.0.output().unwrap();
+        let output = test_kit::child::output(&mut self.0);
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "the child ended with {}:\n{text}", output.status);
         let answers = text.lines().filter_map(|line| line.strip_prefix(ANSWER)).map(str::to_owned).collect();

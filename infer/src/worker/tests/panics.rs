@@ -120,7 +120,8 @@ fn hooks_of_others_are_called_once_and_for_all_threads() {
         // The hook is the process's, and so are the other tests'.
         let this = std::env::current_exe().unwrap();
         let case = "worker::tests::panics::hooks_of_others_are_called_once_and_for_all_threads";
-        let output = std::process::Command::new(this).args([case, "--exact"]).env(NAME, "1").output().unwrap();
+        let mut child = std::process::Command::new(this);
+        let output = test_kit::child::output(child.args([case, "--exact"]).env(NAME, "1"));
         assert!(output.status.success(), "{output:?}");
         return;
     }
