@@ -72,6 +72,8 @@ mod encoder;
 mod error;
 mod fingerprint;
 mod forward;
+#[allow(dead_code, reason = "encoders come to use it")]
+mod fuse;
 mod genai;
 mod graph;
 pub mod header;
@@ -89,6 +91,10 @@ mod providers;
 mod raw;
 mod session;
 mod tensor;
+#[cfg(test)]
+#[path = "../tests/kit/model.rs"]
+#[allow(dead_code, reason = "the tests of graphs use the rest")]
+mod test_model;
 
 pub use encoder::Encoder;
 pub use graph::{Binding, Graph, GraphOptions, Optimization, Outputs};

@@ -21,13 +21,15 @@
 mod contents;
 mod files;
 mod functions;
+mod parts;
 mod walk;
 mod weights;
 mod wire;
 
 pub use contents::{Contents, Weights, contents};
 pub use files::ExternalFile;
-pub(crate) use weights::{Weight, weights};
+pub(crate) use parts::{Content, Part, Parts};
+pub(crate) use weights::{LEAST, Weight, weights};
 
 use crate::error::error;
 use infer_core::{Error, ErrorKind, Result};

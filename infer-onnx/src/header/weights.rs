@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Smaller ones are not worth being looked at, and some are constants that the runtime's optimiser wants to see.
-const LEAST: u64 = 4096;
+pub(crate) const LEAST: u64 = 4096;
 
 /// A weight of the main graph, which nobody can feed: numbers that are whole bytes, little-endian.
 #[derive(Debug, PartialEq)]

@@ -9,6 +9,8 @@ use std::{
 
 /// How deep messages may lie in each other. ONNX Runtime's own reader takes 100.
 const DEPTH: usize = 100;
+/// What is read of a file at a time.
+const BUFFER: usize = 64 << 10;
 
 /// The fields of a file, in its order; what is not asked for is passed over without being read.
 pub(super) struct Fields<'n, R: Read> {
@@ -34,7 +36,8 @@ impl<'n, R: Read + Seek> Fields<'n, R> {
     pub(super) fn new(mut file: R, name: &'n Path) -> Result<(Self, u64)> {
         let len = file.seek(SeekFrom::End(0)).map_err(|why| unreadable(name, why))?;
         file.seek(SeekFrom::Start(0)).map_err(|why| unreadable(name, why))?;
-        Ok((Self { file: BufReader::with_capacity(64 << 10, file), name, at: 0, depth: 0 }, len))
+        let most = usize::try_from(len).map_or(BUFFER, |len| len.min(BUFFER));
+        Ok((Self { file: BufReader::with_capacity(most, file), name, at: 0, depth: 0 }, len))
     }
 
     /// The next field of a message that ends there; `None` at its end.

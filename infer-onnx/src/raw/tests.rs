@@ -1,13 +1,11 @@
 //! What only this crate's own modules can do with the owners.
 
-#[path = "../../tests/kit/model.rs"]
-#[allow(dead_code, reason = "the tests of graphs use the rest")]
-mod model;
-
 use super::{Outputs, RunOptions, Session, Value};
-use crate::{DType, GraphOptions, LoadOptions, Onnx};
+use crate::{
+    DType, GraphOptions, LoadOptions, Onnx,
+    test_model::{self as model, GraphOf, element, node, tensor},
+};
 use infer_core::ErrorKind;
-use model::{GraphOf, element, node, tensor};
 
 fn session(model: &[u8]) -> Session {
     let onnx = Onnx::load(&LoadOptions::new()).unwrap();
