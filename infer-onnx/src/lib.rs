@@ -77,6 +77,7 @@ mod fuse;
 mod genai;
 mod graph;
 pub mod header;
+mod kernels;
 mod kv;
 mod load;
 mod log;

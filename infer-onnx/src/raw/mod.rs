@@ -11,10 +11,13 @@ mod api;
 mod binding;
 mod cache;
 mod cast;
+mod cpu;
 mod exit;
 mod frozen;
 mod global;
 mod load;
+#[cfg_attr(not(test), expect(dead_code, reason = "graphs are not rewritten to have them yet"))]
+mod operators;
 #[cfg(target_os = "linux")]
 mod pages;
 mod providers;
@@ -32,6 +35,8 @@ pub(crate) use api::{Api, dtype_of};
 pub(crate) use binding::Binding;
 pub(crate) use cache::Cache;
 pub(crate) use cast::{as_bytes, as_bytes_mut, as_elements, as_elements_mut};
+#[cfg(test)]
+pub(crate) use cpu::Cpu;
 pub(crate) use frozen::Frozen;
 pub(crate) use global::{Started, start, started};
 #[cfg(target_os = "linux")]
