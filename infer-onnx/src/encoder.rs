@@ -1,5 +1,6 @@
 //! A model that turns texts into vectors.
 
+mod graph;
 mod lanes;
 mod open;
 mod pooling;
@@ -31,8 +32,11 @@ use std::{fmt, sync::Arc};
 /// - Several passes are computed at once, each on one of the [`threads`](infer_core::EncoderOptions::threads), where the CPU alone computes; a
 ///   single one has all threads. For that the graph is loaded once more when it is first of use, with the same weights: what a pass computes for
 ///   its tokens is then in memory once a thread. A failure is that of the first pass that fails, as one by one.
-/// - On the CPU a GELU and the addition before it stay two nodes, which the runtime computes in less time than one, unless the
-///   [configuration](crate::GraphOptions::with_config) has something else for `optimization.disable_specified_optimizers`.
+/// - On an x86-64 CPU with AVX2 what lies between the products of matrices is computed by this library's own kernels, put into the graph when it
+///   is loaded ([`own_kernels`](crate::GraphOptions::own_kernels)): additions with GELUs, normalisations, softmaxes and the transposes that
+///   make heads. Elsewhere on the CPU GELUs and normalisations stay apart from the additions before them, which the runtime computes in less
+///   time than both in one, unless the [configuration](crate::GraphOptions::with_config) has something else for
+///   `optimization.disable_specified_optimizers`.
 /// - The graph takes `input_ids`, and where it asks for them `attention_mask`, `token_type_ids` and `position_ids`; it gives
 ///   `last_hidden_state` (or `token_embeddings`), `sentence_embedding`, or `logits` with a number for each label.
 /// - [`None`](Pooling::None), [`Mean`](Pooling::Mean), [`Cls`](Pooling::Cls), [`Last`](Pooling::Last) and [`Max`](Pooling::Max) are of its hidden

@@ -353,7 +353,7 @@ pub(crate) fn about(name: &str, cause: Error) -> Error {
 }
 
 /// What an error says, without the backend and code that its text ends with.
-fn words(error: &Error) -> String {
+pub(crate) fn words(error: &Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" (onnx").map_or(text.clone(), |(words, _)| words.to_owned())
 }

@@ -72,7 +72,6 @@ mod encoder;
 mod error;
 mod fingerprint;
 mod forward;
-#[allow(dead_code, reason = "encoders come to use it")]
 mod fuse;
 mod genai;
 mod graph;

@@ -4,9 +4,8 @@ use crate::{
     Encoder, Form, GraphOptions, ModelOptions, Onnx, Package, Session,
     decoder::Decoder,
     error::{BACKEND, error},
-    graph::about,
     load::{cancelled, watched},
-    providers, raw,
+    providers,
 };
 use infer_core::{
     EncoderOptions, Error, ErrorKind, ModelInfo, Result, SessionOptions, Tokenizer as _, huggingface::Tokenizer,
@@ -142,34 +141,13 @@ impl Model {
         self.inner.package.folder()
     }
 
-    /// Its graph, loaded for so many threads.
+    /// The runtime, and how its graph is loaded, for what is more than a session: not where it was opened for its vocabulary only.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where it was opened for its vocabulary only; those of [`Graph::open`](crate::Graph::open).
-    pub(crate) fn graph(&self, threads: Option<usize>) -> Result<raw::Session> {
-        self.graph_sharing(threads, None)
-    }
-
-    /// The same, with weights that other sessions have too.
-    pub(crate) fn graph_sharing(
-        &self,
-        threads: Option<usize>,
-        weights: Option<&Arc<raw::SharedWeights>>,
-    ) -> Result<raw::Session> {
-        let Inner { package, options, onnx, .. } = &*self.inner;
-        if options.vocab_only {
-            return Err(self.lacks("vectors", "no encoder"));
-        }
-        let threads = threads.or(options.graph.threads);
-        let mut options = GraphOptions { threads, ..options.graph.clone() };
-        if self.is_of_cpu() {
-            without_slower_kernels(&mut options);
-        }
-        let loaded = providers::load(onnx, &options, |builder| {
-            raw::Session::from_file(onnx.environment(), builder, weights.cloned(), package.graph())
-                .map_err(|failure| about(&package.graph().display().to_string(), failure))
-        });
-        loaded.map(|(session, _)| session)
+    /// [`Unsupported`](ErrorKind::Unsupported), there.
+    pub(crate) fn whole(&self) -> Result<(&Onnx, &GraphOptions)> {
+        let Inner { options, onnx, .. } = &*self.inner;
+        if options.vocab_only { Err(self.lacks("vectors", "no encoder")) } else { Ok((onnx, &options.graph)) }
     }
 
     /// How many threads a graph has that is loaded for so many, or as its options say.
@@ -188,15 +166,6 @@ impl Model {
         let verb = if self.inner.options.vocab_only { "" } else { "is " };
         let message = format!("{} {verb}{why}: there are no {what} to be had of it", self.folder().display());
         Error::unsupported(message).with_backend(BACKEND)
-    }
-}
-
-/// Leaves it to the runtime not to put a GELU and the addition before it together: the one kernel for both takes longer on the CPU (1.32) than
-/// the two it has for each do one after the other. What somebody said about this by hand stays.
-fn without_slower_kernels(options: &mut GraphOptions) {
-    const KEY: &str = "optimization.disable_specified_optimizers";
-    if options.config.iter().all(|(key, _)| key != KEY) {
-        options.config.push((KEY.to_owned(), "BiasGeluFusion".to_owned()));
     }
 }
 
@@ -229,28 +198,5 @@ impl fmt::Debug for Model {
             .field("graph", &self.inner.package.graph())
             .field("info", &self.inner.info.description)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_said_by_hand_about_what_is_put_together_stays() {
-        let key = "optimization.disable_specified_optimizers";
-        for (said, set) in [
-            (None, "BiasGeluFusion"),
-            (Some(("session.set_denormal_as_zero", "1")), "BiasGeluFusion"),
-            (Some((key, "GeluFusion")), "GeluFusion"),
-        ] {
-            let mut options = GraphOptions::new();
-            if let Some((key, value)) = said {
-                options = options.with_config(key, value);
-            }
-            without_slower_kernels(&mut options);
-            let of_key: Vec<_> = options.config.iter().filter(|(name, _)| name == key).collect();
-            assert_eq!(of_key, [&(key.to_owned(), set.to_owned())]);
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! Threads that divide the operators of a pass among them wait for each other at the end of each. Passes that are computed side by side do
 //! not. A call with one pass has its threads divide it, since nobody else would use them.
 
+use super::graph;
 use crate::{Model, raw};
 use infer_core::{PaddedPasses, Result};
 use std::{
@@ -44,7 +45,7 @@ impl Lanes {
 
     fn open(&mut self, model: &Model, wanted: usize) -> Result<()> {
         if self.sessions.is_empty() {
-            self.sessions.push(model.graph_sharing(Some(1), self.weights.as_ref())?);
+            self.sessions.push(graph::load(model, Some(1), self.weights.as_ref())?);
         }
         while self.sessions.len() < wanted {
             let twin = self.sessions[0].twin()?;

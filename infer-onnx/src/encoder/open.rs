@@ -1,7 +1,7 @@
 //! How an encoder is made: what the graph and the files beside it say, what is asked for, and a first run.
 
 use super::{
-    Encoder,
+    Encoder, graph,
     lanes::Lanes,
     ports::{Given, Output, Ports},
     run,
@@ -80,17 +80,17 @@ impl Encoder {
 fn open(model: &Model, threads: Option<usize>) -> Result<(Session, Lanes)> {
     let most = model.threads(threads);
     if most < 2 || !model.is_of_cpu() {
-        return Ok((model.graph(threads)?, Lanes::new(1, None)));
+        return Ok((graph::load(model, threads, None)?, Lanes::new(1, None)));
     }
     // What is wrong with the model, opening it says better.
     let weights = share::of_file(model.package().graph()).ok().filter(|weights| weights.bytes() != (0, 0));
     if let Some(weights) = weights.map(Arc::new) {
-        match model.graph_sharing(threads, Some(&weights)) {
+        match graph::load(model, threads, Some(&weights)) {
             Ok(session) => return Ok((session, Lanes::new(most, Some(weights)))),
             Err(refused) => tracing::warn!("the sessions of an encoder do not share weights: {refused}"),
         }
     }
-    Ok((model.graph(threads)?, Lanes::new(most, None)))
+    Ok((graph::load(model, threads, None)?, Lanes::new(most, None)))
 }
 
 fn unsupported(message: impl Into<String>) -> Error {

@@ -29,6 +29,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use crate::raw::operators::{DOMAIN, VERSION};
 use graph::{Graph, ValueId};
 use infer_core::Result;
 use plan::Plan;
@@ -41,9 +42,6 @@ pub(crate) struct Fused {
     /// How many operators of our own are in it.
     pub(crate) operators: usize,
 }
-
-/// The domain of our own operators.
-const DOMAIN: &str = "infer";
 
 /// Rewrites a model. `file` is the name of the file that `model` is, as seen from the folder it is in; `None`: it stays as it is.
 ///

@@ -1,16 +1,13 @@
 //! The bytes of a model that is rewritten.
 
 use super::{
-    Attribute, DOMAIN, Operator,
+    Attribute, DOMAIN, Operator, VERSION,
     graph::Graph,
     plan::{Place, Plan},
 };
 use crate::header::{Content, LEAST, Part, Parts};
 use infer_core::Result;
 use std::path::Path;
-
-/// The version of our own operators.
-const VERSION: u64 = 1;
 
 /// Writes the model anew. Large weights that lie in it are named as lying in `file`, which it is.
 pub(super) fn model(model: &[u8], graph: &Graph<'_>, plan: &Plan, file: &str) -> Result<Vec<u8>> {
@@ -26,7 +23,7 @@ pub(super) fn model(model: &[u8], graph: &Graph<'_>, plan: &Plan, file: &str) ->
     }
     let mut opset = Message::default();
     opset.bytes(1, DOMAIN.as_bytes());
-    opset.integer(2, VERSION);
+    opset.integer(2, VERSION.into());
     new.message(8, &opset);
     Ok(new.0)
 }

@@ -16,8 +16,7 @@ mod exit;
 mod frozen;
 mod global;
 mod load;
-#[cfg_attr(not(test), expect(dead_code, reason = "graphs are not rewritten to have them yet"))]
-mod operators;
+pub(crate) mod operators;
 #[cfg(target_os = "linux")]
 mod pages;
 mod providers;

@@ -2,9 +2,13 @@
 
 use build_support::{fixtures, tiny};
 use infer_core::{Encoder as _, EncoderOptions, Error, ErrorKind, Pooling, Special, Token, Tokenizer as _};
-use infer_onnx::{Encoder, LoadOptions, Model, Onnx};
-use std::path::Path;
-use test_kit::Folder;
+use infer_onnx::{Encoder, GraphOptions, LoadOptions, Model, ModelOptions, Onnx};
+use std::{
+    fmt::Write as _,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+use test_kit::{Folder, Listener};
 
 /// How far numbers may lie apart that were computed beside other texts.
 const NEAR: f32 = 1e-5;
@@ -82,6 +86,51 @@ fn passes_side_by_side_give_what_they_give_one_by_one() {
         assert!(side_by_side.vectors().is_empty());
         interrupt.lower();
         assert_eq!(encode(&mut side_by_side, &texts).unwrap().len(), texts.len());
+    }
+}
+
+/// What a model's encoder gives for texts, with this library's own kernels or without, and what is logged of them meanwhile.
+fn with_kernels(name: &str, are_own: bool, options: &EncoderOptions, texts: &[Vec<Token>]) -> (Vec<Vec<f32>>, String) {
+    let graph = GraphOptions::new().with_own_kernels(are_own);
+    let onnx = Onnx::load(&LoadOptions::new()).unwrap();
+    let path = fixtures::model(name).expect("`cargo xtask setup` brings it");
+    let model = Model::open_with(&onnx, path, &ModelOptions::new().with_graph(graph)).unwrap();
+    let said = Arc::new(Mutex::new(String::new()));
+    let heard = said.clone();
+    let listener = Listener::new(move |event| {
+        let text = test_kit::text(event);
+        if text.contains("operators of") || text.contains("kernels") {
+            writeln!(heard.lock().unwrap(), "{text}").unwrap();
+        }
+    });
+    let vectors = tracing::subscriber::with_default(listener, || {
+        encode(&mut model.encoder(options).unwrap(), texts).unwrap().into_iter().map(|mut vectors| vectors.remove(0))
+    });
+    let said = said.lock().unwrap().clone();
+    (vectors.collect(), said)
+}
+
+/// On texts of many lengths, in passes one by one and side by side.
+#[test]
+fn own_kernels_compute_what_the_runtimes_do() {
+    let texts = texts(&[3, 40, 1, 8, 9, 3, 17, 60, 2, 33, 5, 8]);
+    for (name, operators) in [("minilm-onnx", 42), ("tiny-onnx-encoder", 14), ("tiny-onnx-classifier", 14)] {
+        for threads in [1, 2] {
+            let options = options().with_threads(threads).with_batch(64).with_normalize(false);
+            let (own, said) = with_kernels(name, true, &options, &texts);
+            let (theirs, silence) = with_kernels(name, false, &options, &texts);
+            assert_eq!(silence, "");
+            assert!(said.lines().all(|line| line.starts_with(&format!("{operators} operators of"))), "{name}: {said}");
+            assert_eq!(
+                said.lines().count(),
+                threads,
+                "{name}: a graph for passes of all threads, and one for passes side by side"
+            );
+            for (text, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
+                let apart = apart(own, theirs);
+                assert!(apart < NEAR, "{name}, {threads} threads, text {text}: {apart}");
+            }
+        }
     }
 }
 

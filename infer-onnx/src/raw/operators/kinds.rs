@@ -1,11 +1,13 @@
 //! What each operator takes, and how its output is put together.
 
-use super::{Kind, Output, Tensor, invalid};
+use super::{Kind, Node, Output, Tensor};
 use crate::{
+    error::invalid_input,
     kernels::{self, Broadcast},
     raw::cpu::Cpu,
 };
-use ort::operator::KernelContext;
+use infer_core::{Error, Result};
+use std::ffi::CStr;
 
 /// `BiasGelu(x, bias)`: `x` is `[…, w]`, `bias` `[w]`.
 pub(super) struct BiasGelu;
@@ -18,24 +20,24 @@ pub(super) struct AddNormalization {
 /// `MaskedSoftmax(x, mask)`: both are broadcast.
 pub(super) struct MaskedSoftmax;
 
-/// `BiasHeads(x, bias; heads, transposed)`: `x` is `[a, b, …]` with `a * b * w` elements, `bias` `[w]`; gives `[a, heads, b, w / heads]`, or with the
-/// last two axes exchanged.
+/// `BiasHeads(x, bias; heads, transposed)`: `x` is `[a, …, w]` with `b` rows in each of the `a`, `bias` `[w]`; gives `[a, heads, b, w / heads]`, or with
+/// the last two axes exchanged.
 pub(super) struct BiasHeads {
     heads: usize,
     transposed: bool,
 }
 
 impl Kind for BiasGelu {
-    const NAME: &'static str = "BiasGelu";
+    const NAME: &'static CStr = c"BiasGelu";
     const INPUTS: usize = 2;
 
-    fn of(_: &KernelContext<'_>) -> ort::Result<Self> {
+    fn of(_: &Node<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> ort::Result<()> {
+    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> Result<()> {
         let [x, bias] = inputs else { return Err(count()) };
-        let Some(&width) = x.shape.last() else { return Err(invalid("x has no axis".to_owned())) };
+        let Some(&width) = x.shape.last() else { return Err(invalid_input("x has no axis")) };
         vector("bias", bias, "x", &x.shape, width)?;
         output.write(&x.shape, width, |first, y| {
             let x = &x.numbers[first * width..][..y.len()];
@@ -45,14 +47,14 @@ impl Kind for BiasGelu {
 }
 
 impl Kind for AddNormalization {
-    const NAME: &'static str = "AddNormalization";
+    const NAME: &'static CStr = c"AddNormalization";
     const INPUTS: usize = 5;
 
-    fn of(node: &KernelContext<'_>) -> ort::Result<Self> {
-        Ok(Self { epsilon: node.get("epsilon").ok_or_else(|| attribute("epsilon"))? })
+    fn of(node: &Node<'_>) -> Result<Self> {
+        Ok(Self { epsilon: node.float(c"epsilon")? })
     }
 
-    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> ort::Result<()> {
+    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> Result<()> {
         let [x, bias, residual, scale, shift] = inputs else { return Err(count()) };
         let shapes = &broadcast(("x", x), ("residual", residual))?;
         let (shape, width) = (shapes.shape().collect::<Vec<_>>(), shapes.width());
@@ -68,14 +70,14 @@ impl Kind for AddNormalization {
 }
 
 impl Kind for MaskedSoftmax {
-    const NAME: &'static str = "MaskedSoftmax";
+    const NAME: &'static CStr = c"MaskedSoftmax";
     const INPUTS: usize = 2;
 
-    fn of(_: &KernelContext<'_>) -> ort::Result<Self> {
+    fn of(_: &Node<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> ort::Result<()> {
+    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> Result<()> {
         let [x, mask] = inputs else { return Err(count()) };
         let shapes = &broadcast(("x", x), ("mask", mask))?;
         let (shape, width) = (shapes.shape().collect::<Vec<_>>(), shapes.width());
@@ -89,28 +91,30 @@ impl Kind for MaskedSoftmax {
 }
 
 impl Kind for BiasHeads {
-    const NAME: &'static str = "BiasHeads";
+    const NAME: &'static CStr = c"BiasHeads";
     const INPUTS: usize = 2;
 
-    fn of(node: &KernelContext<'_>) -> ort::Result<Self> {
-        let heads: i64 = node.get("heads").ok_or_else(|| attribute("heads"))?;
-        let transposed: i64 = node.get("transposed").ok_or_else(|| attribute("transposed"))?;
-        let heads = usize::try_from(heads).ok().filter(|&heads| heads > 0);
-        Ok(Self { heads: heads.ok_or_else(|| attribute("heads"))?, transposed: transposed != 0 })
+    fn of(node: &Node<'_>) -> Result<Self> {
+        let heads = node.integer(c"heads")?;
+        let Some(heads) = usize::try_from(heads).ok().filter(|&heads| heads > 0) else {
+            return Err(invalid_input(format!("the attribute heads is {heads}")));
+        };
+        Ok(Self { heads, transposed: node.integer(c"transposed")? != 0 })
     }
 
-    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> ort::Result<()> {
+    fn compute(&self, cpu: Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> Result<()> {
         let [x, bias] = inputs else { return Err(count()) };
         let (heads, transposed) = (self.heads, self.transposed);
-        let (&[width], &[groups, rows, ..]) = (&*bias.shape, &*x.shape) else {
+        // The axes between the first and the last are one.
+        let (&[width], &[groups, ref between @ .., last]) = (&*bias.shape, &*x.shape) else {
             return Err(unfit(("x", &x.shape), ("bias", &bias.shape)));
         };
-        let elements = groups.checked_mul(rows).and_then(|rows| rows.checked_mul(width));
-        if elements != Some(x.numbers.len()) {
+        if last != width {
             return Err(unfit(("x", &x.shape), ("bias", &bias.shape)));
         }
+        let rows: usize = between.iter().product();
         if width % heads != 0 {
-            return Err(invalid(format!("{heads} heads cannot share the bias {:?} evenly", bias.shape)));
+            return Err(invalid_input(format!("{heads} heads cannot share the bias {:?} evenly", bias.shape)));
         }
         let size = width / heads;
         let [inner, last] = if transposed { [size, rows] } else { [rows, size] };
@@ -122,23 +126,19 @@ impl Kind for BiasHeads {
 }
 
 /// How two inputs are one shape.
-fn broadcast((a_name, a): (&str, &Tensor<'_>), (b_name, b): (&str, &Tensor<'_>)) -> ort::Result<Broadcast<2>> {
+fn broadcast((a_name, a): (&str, &Tensor<'_>), (b_name, b): (&str, &Tensor<'_>)) -> Result<Broadcast<2>> {
     Broadcast::new([&a.shape, &b.shape]).ok_or_else(|| unfit((a_name, &a.shape), (b_name, &b.shape)))
 }
 
 /// That an input is as wide as what it is added to.
-fn vector(name: &str, input: &Tensor<'_>, to: &str, shape: &[usize], width: usize) -> ort::Result<()> {
+fn vector(name: &str, input: &Tensor<'_>, to: &str, shape: &[usize], width: usize) -> Result<()> {
     if input.shape == [width] { Ok(()) } else { Err(unfit((to, shape), (name, &input.shape))) }
 }
 
-fn unfit((a, a_shape): (&str, &[usize]), (b, b_shape): (&str, &[usize])) -> ort::Error {
-    invalid(format!("{a} of shape {a_shape:?} and {b} of shape {b_shape:?} do not fit each other"))
+fn unfit((a, a_shape): (&str, &[usize]), (b, b_shape): (&str, &[usize])) -> Error {
+    invalid_input(format!("{a} of shape {a_shape:?} and {b} of shape {b_shape:?} do not fit each other"))
 }
 
-fn attribute(name: &str) -> ort::Error {
-    invalid(format!("the attribute {name} is not there, or not one that it can be"))
-}
-
-fn count() -> ort::Error {
-    invalid("the number of inputs is another than was said".to_owned())
+fn count() -> Error {
+    invalid_input("the number of inputs is another than was said")
 }

@@ -1,15 +1,14 @@
 //! The operators as nodes, in sessions.
 
-use super::super::{RunOptions, Session, Value};
-use super::{DOMAIN, Kind, Output, Registered, Tensor, VERSION, add_to, are_worth_it, can_run};
+use super::super::{Api, RunOptions, Session, Value};
+use super::{DOMAIN, Domain, Kind, Node, Output, Tensor, VERSION, add_to, added, are_worth_it, can_run, table};
 use crate::{
     DType, GraphOptions, LoadOptions, Onnx,
     kernels::tests::reference::{self, assert_near, random, size, spread},
     test_model::{GraphOf, Message, attribute, element, int, node, tensor_of},
 };
 use infer_core::{ErrorKind, Result};
-use ort::operator::{KernelContext, OperatorDomain};
-use std::sync::Arc;
+use std::ffi::CStr;
 
 type Input<'a> = (&'a [usize], &'a [f32]);
 
@@ -25,7 +24,7 @@ fn model(nodes: &[Message], inputs: usize) -> Vec<u8> {
     let kind = tensor_of(element::F32);
     let graph = nodes.iter().fold(GraphOf::new("operators"), GraphOf::node).output("y", &kind);
     let graph = NAMES[..inputs].iter().fold(graph, |graph, name| graph.input(name, &kind));
-    let opset = Message::new().bytes(1, DOMAIN).int(2, VERSION);
+    let opset = Message::new().bytes(1, DOMAIN).int(2, VERSION.into());
     graph.fields().message(8, &opset).into_bytes()
 }
 
@@ -114,14 +113,21 @@ fn masked_softmax() {
 
 #[test]
 fn bias_heads() {
-    for (transposed, [groups, rows, heads, head]) in [0, 1]
-        .into_iter()
-        .flat_map(|way| [[9, 56, 12, 32], [2, 3, 4, 5], [1, 300, 2, 64], [2, 0, 3, 4]].map(|sizes| (way, sizes)))
-    {
+    for (transposed, [groups, rows, heads, head]) in [0, 1].into_iter().flat_map(|way| {
+        [[9, 56, 12, 32], [2, 3, 4, 5], [1, 300, 2, 64], [2, 0, 3, 4], [7, 1, 2, 8], [2, 6, 4, 5]]
+            .map(|sizes| (way, sizes))
+    }) {
         let operator = own("BiasHeads", 2, &[int("heads", heads as i64), int("transposed", transposed)]);
         let (x, bias) = (random(groups * rows * heads * head, 1), random(heads * head, 2));
         let wanted = reference::heads(&x, &bias, [groups, rows, heads], transposed == 1);
-        for shape in [&[groups, rows, heads * head][..], &[groups, rows, heads, head]] {
+        let width = heads * head;
+        let mut shapes = vec![vec![groups, rows, width], vec![groups, 1, rows, width]];
+        if rows == 1 {
+            shapes.push(vec![groups, width]);
+        } else if rows == 6 {
+            shapes.push(vec![groups, 2, 3, width]);
+        }
+        for shape in &shapes {
             let (found, y) = of_node(&operator, &[(shape, &x), (&[bias.len()], &bias)]);
             let last = if transposed == 1 { [head, rows] } else { [rows, head] };
             assert_eq!(found, [groups, heads, last[0], last[1]].map(|size| size as i64));
@@ -189,7 +195,7 @@ fn what_does_not_fit_is_an_error_by_name_and_the_session_goes_on() {
         for _ in 0..2 {
             run(&mut session, &good).unwrap();
             let error = run(&mut session, &bad).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Runtime, "{error}");
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
             let message = error.to_string();
             assert!(message.contains(&format!("{name}: ")) && message.contains(says), "{message}");
         }
@@ -229,14 +235,14 @@ fn runs_at_the_same_time_are_apart() {
 struct Panicking;
 
 impl Kind for Panicking {
-    const NAME: &'static str = "Panicking";
+    const NAME: &'static CStr = c"Panicking";
     const INPUTS: usize = 1;
 
-    fn of(_: &KernelContext<'_>) -> ort::Result<Self> {
+    fn of(_: &Node<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn compute(&self, _: crate::raw::Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> ort::Result<()> {
+    fn compute(&self, _: crate::raw::Cpu, inputs: &[Tensor<'_>], output: Output<'_>) -> Result<()> {
         assert!(inputs[0].shape.len() == 2, "a panic on purpose");
         output.write(&inputs[0].shape, 1024, |first, y| {
             assert!(first != 64 || inputs[0].numbers[0] != 1.0, "a panic on purpose");
@@ -250,12 +256,11 @@ fn a_panic_of_a_kernel_is_an_error_of_the_run() {
     let onnx = Onnx::load(&LoadOptions::new()).unwrap();
     // The name is known then.
     add_to(GraphOptions::new().session(&onnx).unwrap()).unwrap();
-    let domain = OperatorDomain::new(DOMAIN).unwrap().add(Registered::<Panicking>::new()).unwrap();
-    #[expect(clippy::arc_with_non_send_sync, reason = "as `with_operators` takes it")]
-    let domain = Arc::new(domain);
+    let api = Api::loaded().unwrap();
+    let domain = Domain::new(api, &[table::of::<Panicking>()]).unwrap();
     for threads in [1, 2] {
         let options = GraphOptions::new().with_threads(threads).session(&onnx).unwrap();
-        let options = options.with_operators(Arc::clone(&domain)).unwrap();
+        let options = added(api, options, domain).unwrap();
         let model = model(&[own("Panicking", 1, &[])], 1);
         let mut session = Session::from_bytes(onnx.environment(), options, None, &model).unwrap();
         let bad: [Input<'_>; 2] = [(&[1], &[0.0]), (&[256, 1024], &vec![1.0; 256 * 1024])];
