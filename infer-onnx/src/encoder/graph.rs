@@ -5,12 +5,12 @@ use crate::{
     error::from_ort,
     fuse::{self, Fused},
     graph::about,
-    providers,
+    header, providers,
     raw::{Mapped, Session, SharedWeights, operators},
 };
-use infer_core::Result;
+use infer_core::{Error, ErrorKind, Result};
 use ort::session::builder::SessionBuilder;
-use std::{ffi::OsStr, path::Path, sync::Arc};
+use std::{ffi::OsStr, fs, path::Path, sync::Arc};
 
 /// The graph of a model, loaded for so many threads, with weights that other sessions have too.
 ///
@@ -23,19 +23,23 @@ pub(super) fn load(model: &Model, threads: Option<usize>, weights: Option<&Arc<S
         without_slower_kernels(&mut options);
     }
     let path = model.package().graph();
+    let mut refused = None;
     if model.is_of_cpu() && wants_own_kernels(&options) {
         match with_own_kernels(onnx, &options, weights, path) {
             Ok(Some(session)) => return Ok(session),
             Ok(None) => {}
-            // What is wrong with the model itself, loading it as it is says better.
-            Err(failure) => tracing::warn!("{} is computed by the runtime's own kernels: {failure}", path.display()),
+            Err(failure) => refused = Some(failure),
         }
     }
-    let loaded = providers::load(onnx, &options, |builder| {
+    let (session, _) = providers::load(onnx, &options, |builder| {
         Session::from_file(onnx.environment(), builder, weights.cloned(), path)
             .map_err(|failure| about(&path.display().to_string(), failure))
-    });
-    loaded.map(|(session, _)| session)
+    })?;
+    // Where the model itself is wrong, the error says so better.
+    if let Some(failure) = refused {
+        tracing::warn!("{} is computed by the runtime's own kernels: {failure}", path.display());
+    }
+    Ok(session)
 }
 
 fn wants_own_kernels(options: &GraphOptions) -> bool {
@@ -62,12 +66,23 @@ fn with_own_kernels(
 
 /// The model with the operators in it, and the folder in which its weights are looked for.
 fn fused(path: &Path) -> Result<Option<(Fused, String)>> {
-    let text = |part: Option<&OsStr>| part.and_then(|part| part.to_str()).map(str::to_owned);
-    let folder = path.parent().map(Path::as_os_str);
+    let unreadable = |error| Error::new(ErrorKind::Io, format!("cannot find {}", path.display())).with_source(error);
+    // The runtime takes weights from a folder only where they lie in it themselves, and models are kept as links.
+    let real = fs::canonicalize(path).map_err(unreadable)?;
+    let folder = path.parent().map_or(Path::new(""), |folder| folder);
+    let is_link = fs::canonicalize(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+        .map_err(unreadable)?
+        .join(path.file_name().unwrap_or_default())
+        != real;
+    if is_link && !header::open(path)?.files().is_empty() {
+        return Ok(None);
+    }
     // Both go to the runtime as texts.
-    let (Some(name), Some(folder)) = (text(path.file_name()), text(folder)) else { return Ok(None) };
-    let folder = if folder.is_empty() { ".".to_owned() } else { folder };
-    Ok(fuse::fuse(&Mapped::open(path)?, &name)?.map(|fused| (fused, folder)))
+    let text = |part: Option<&OsStr>| part.and_then(OsStr::to_str).map(str::to_owned);
+    let (Some(name), Some(folder)) = (text(real.file_name()), text(real.parent().map(Path::as_os_str))) else {
+        return Ok(None);
+    };
+    Ok(fuse::fuse(&Mapped::open(&real)?, &name)?.map(|fused| (fused, folder)))
 }
 
 fn with_operators(builder: SessionBuilder, folder: &str) -> Result<SessionBuilder> {

@@ -99,6 +99,11 @@ impl Plan {
         !self.unneeded.contains(&weight.0)
     }
 
+    /// The values that operators of our own give.
+    pub(super) fn outputs(&self, graph: &Graph<'_>) -> impl Iterator<Item = ValueId> {
+        self.operators.iter().filter_map(|operator| graph.outputs(&graph.nodes[operator.nodes[0]]).first().copied())
+    }
+
     /// The values that operators of our own read.
     pub(super) fn read(&self) -> HashSet<u32> {
         self.operators.iter().flat_map(|operator| &operator.inputs).map(|id| id.0).collect()

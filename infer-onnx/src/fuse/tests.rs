@@ -131,6 +131,26 @@ fn constants_that_nothing_needs_any_more_are_gone() {
     assert_eq!(names, [&b"matrix"[..], b"bias", b"one", b"unused"]);
 }
 
+/// Shapes that are written down would have the runtime plan memory for what our own operators give.
+#[test]
+fn nothing_is_said_of_the_shapes_of_what_is_ours() {
+    let kind = tensor(element::F32, ["n", "w"]);
+    let said = |name: &str| Message::new().bytes(1, name).message(2, &kind);
+    let whole = graph_of(GELU);
+    let mut graph = whole.message().clone();
+    let all = inside(&whole.model(), 7).concat();
+    let last = steps_of(&fuse(&whole.model(), "m.onnx").unwrap().unwrap().model);
+    let ours = last.iter().find(|step| step.contains("infer.")).unwrap().split(' ').next().unwrap().to_owned();
+    for name in ["x", &ours] {
+        graph = graph.message(13, &said(name));
+    }
+    assert!(!all.is_empty());
+    let model = GraphOf::from_message(graph).model();
+    let new = fuse(&model, "m.onnx").unwrap().unwrap().model;
+    let left: Vec<_> = inside(inside(&new, 7)[0], 13).iter().map(|value| inside(value, 1)[0].to_vec()).collect();
+    assert_eq!(left, [b"x"]);
+}
+
 #[test]
 fn some_models_are_left_as_they_are() {
     let whole = graph_of(GELU);

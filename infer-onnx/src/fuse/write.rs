@@ -7,7 +7,7 @@ use super::{
 };
 use crate::header::{Content, LEAST, Part, Parts};
 use infer_core::Result;
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 /// Writes the model anew. Large weights that lie in it are named as lying in `file`, which it is.
 pub(super) fn model(model: &[u8], graph: &Graph<'_>, plan: &Plan, file: &str) -> Result<Vec<u8>> {
@@ -15,7 +15,8 @@ pub(super) fn model(model: &[u8], graph: &Graph<'_>, plan: &Plan, file: &str) ->
     for part in Parts::new(model, Path::new(file))? {
         match part? {
             Part { number: 7, content: Content::Bytes(old), start, .. } => {
-                let writer = Writer { graph, plan, file, start };
+                let given = plan.outputs(graph).map(|id| graph.value(id).name).collect();
+                let writer = Writer { graph, plan, file, given, start };
                 new.message(7, &writer.graph(old)?);
             }
             part => new.0.extend(part.whole),
@@ -32,6 +33,8 @@ struct Writer<'w, 'm> {
     graph: &'w Graph<'m>,
     plan: &'w Plan,
     file: &'w str,
+    /// The names of what our own operators give.
+    given: HashSet<&'m [u8]>,
     /// Where the graph begins in the file.
     start: usize,
 }
@@ -63,10 +66,23 @@ impl Writer<'_, '_> {
                     }
                     _ => new.0.extend(part.whole),
                 },
+                // Known shapes have the runtime plan memory, which it does worse than without (`raw/operators.rs`).
+                (13, Content::Bytes(value)) if self.is_ours(value)? => {}
                 _ => new.0.extend(part.whole),
             }
         }
         Ok(new)
+    }
+
+    /// Whether what is said here is of a value that an operator of our own gives.
+    fn is_ours(&self, value: &[u8]) -> Result<bool> {
+        let mut name = None;
+        for part in Parts::new(value, Path::new(self.file))? {
+            if let Part { number: 1, content: Content::Bytes(bytes), .. } = part? {
+                name = Some(bytes);
+            }
+        }
+        Ok(name.is_some_and(|name| self.given.contains(name)))
     }
 
     fn node(&self, operator: &Operator) -> Message {

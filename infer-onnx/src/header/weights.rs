@@ -7,6 +7,7 @@ use super::{
 use crate::DType;
 use infer_core::Result;
 use std::{
+    collections::HashSet,
     io::{Read, Seek},
     ops::Range,
     path::{Component, Path, PathBuf},
@@ -30,7 +31,7 @@ pub(crate) struct Weight {
 /// The weights of 4 KiB and more of a model, as far as they are understood.
 pub(crate) fn weights(model: impl Read + Seek, name: &Path) -> Result<Vec<Weight>> {
     let (mut fields, end) = Fields::new(model, name)?;
-    let (mut weights, mut inputs) = (Vec::new(), Vec::new());
+    let (mut weights, mut inputs) = (Vec::new(), HashSet::new());
     while let Some((number, field)) = fields.next(end)? {
         match (number, field) {
             (7, Field::Bytes { end }) => fields.message(end, |fields| graph(fields, end, &mut weights, &mut inputs))?,
@@ -46,7 +47,7 @@ fn graph<R: Read + Seek>(
     fields: &mut Fields<'_, R>,
     end: u64,
     weights: &mut Vec<Weight>,
-    inputs: &mut Vec<String>,
+    inputs: &mut HashSet<String>,
 ) -> Result<()> {
     while let Some((number, field)) = fields.next(end)? {
         match (number, field) {
@@ -55,7 +56,7 @@ fn graph<R: Read + Seek>(
                 Ok(())
             })?,
             (11, Field::Bytes { end }) => fields.message(end, |fields| {
-                inputs.push(input(fields, end)?);
+                inputs.insert(input(fields, end)?);
                 Ok(())
             })?,
             (_, other) => fields.skip(other)?,

@@ -25,13 +25,14 @@ impl Work for MaskedSoftmax<'_> {
         let mut rows = self.shapes.rows(self.first);
         // Rows of whole chunks: the last is filled up with what counts as nothing.
         let chunks = width.div_ceil(LANES);
-        let mut numbers = vec![[f32::NEG_INFINITY; LANES]; GROUP * chunks];
+        let most = GROUP.min(self.y.len() / width);
+        let mut numbers = vec![[f32::NEG_INFINITY; LANES]; most * chunks];
         for y in self.y.chunks_mut(GROUP * width) {
-            let sums = numbers.chunks_exact_mut(chunks).take(y.len() / width);
-            for (sums, [at, other]) in sums.zip(rows.by_ref()) {
+            let numbers = &mut numbers[..y.len() / width * chunks];
+            for (sums, [at, other]) in numbers.chunks_exact_mut(chunks).zip(rows.by_ref()) {
                 add(x.at(at), mask.at(other), sums.as_flattened_mut());
             }
-            let inverse = exponentials::<A>(&mut numbers, chunks);
+            let inverse = exponentials::<A>(numbers, chunks);
             for ((y, exps), inverse) in y.chunks_exact_mut(width).zip(numbers.chunks_exact(chunks)).zip(inverse) {
                 for (y, exp) in y.iter_mut().zip(exps.as_flattened()) {
                     *y = exp * inverse;
@@ -51,7 +52,7 @@ fn add(x: &[f32], mask: &[f32], sums: &mut [f32]) {
     beyond.fill(f32::NEG_INFINITY);
 }
 
-/// Of each row the exponentials, the largest being 1; and what the sum of each is divided into.
+/// Of each row, of which there are no more than `GROUP`, the exponentials, the largest being 1; and what the sum of each is divided into.
 #[inline(always)]
 fn exponentials<A: Arithmetic>(numbers: &mut [[f32; LANES]], chunks: usize) -> [f32; GROUP] {
     let mut largest = [0.0; GROUP];

@@ -113,6 +113,21 @@ fn softmax_of_what_is_masked() {
     }
 }
 
+/// Fewer rows than are computed together, of which each is long.
+#[test]
+fn a_few_long_rows() {
+    let shape = [3, 5000];
+    let (x, mask) = (random(size(&shape), 1), random(5000, 2));
+    let shapes = Broadcast::new([&shape[..], &[5000]]).unwrap();
+    let wanted = reference::softmax(&spread(&x, &shape, &shape), &spread(&mask, &[5000], &shape), 5000);
+    for cpu in Cpu::all() {
+        let y = in_parts(cpu, &shape, |cpu, first, y| {
+            cpu.run(MaskedSoftmax { x: &x, mask: &mask, shapes: &shapes, first, y });
+        });
+        assert_near(&y, &wanted, 3e-7, &format!("{cpu:?}"));
+    }
+}
+
 /// What is small is right too, not only less than anybody would see.
 #[test]
 fn exponentials_are_right_relatively() {

@@ -5,7 +5,7 @@
 //! runtime may log until the last moment, and at exit there is no order in which Rust's threads and C++'s static objects would be known
 //! to have come to their ends ([`exit`](super::exit) sees to that). Nothing is lost: the system takes the memory back.
 
-use super::{Api, exit::Visit};
+use super::{Api, exit::Visit, operators};
 use crate::{
     error::{error, from_ort},
     log,
@@ -79,6 +79,8 @@ pub(crate) fn start(library: onnxruntime::Api) -> Result<&'static Started> {
     give_table(library)?;
     let environment = environment()?;
     Api::start(&environment)?;
+    // Without it, encoders have no kernels of this library, and say so.
+    let _ = operators::prepare(&environment);
     STARTED.get_or_init(|| Started { library, environment }).if_it_is(library)
 }
 

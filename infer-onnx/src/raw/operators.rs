@@ -9,17 +9,17 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::{Api, Session, api::some, cpu::Cpu, started};
+use super::{Api, Session, api::some, cpu::Cpu};
 use crate::error::{error, from_ort};
 use context::{Node, Output, Tensor};
 use infer_core::{ErrorKind, Result};
 use infer_sys::onnxruntime::{OrtCustomOp, OrtCustomOpDomain};
 use kinds::{AddNormalization, BiasGelu, BiasHeads, MaskedSoftmax};
-use ort::{AsPointer, logging::LogLevel, session::builder::SessionBuilder};
+use ort::{AsPointer, environment::Environment, logging::LogLevel, session::builder::SessionBuilder};
 use std::{
     ffi::CStr,
     ptr::{self, NonNull},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
 };
 
 /// What the domain of the operators is called.
@@ -43,10 +43,34 @@ pub(crate) fn can_run() -> bool {
     Cpu::best() != Cpu::PLAIN
 }
 
+/// The domain: one a process, for ever, since sessions keep pointers into it.
+static DOMAIN_OF_ALL: OnceLock<Domain> = OnceLock::new();
+
+/// Makes the domain, and has the runtime note its name, before anybody else makes a session: a map of all names is then changed, which each load of a
+/// model reads without a lock.
+pub(super) fn prepare(environment: &Environment) -> Result<()> {
+    let api = Api::loaded()?;
+    let tables = [
+        table::of::<BiasGelu>(),
+        table::of::<AddNormalization>(),
+        table::of::<MaskedSoftmax>(),
+        table::of::<BiasHeads>(),
+    ];
+    let domain = Domain::new(api, &tables)?;
+    introduce(api, environment, domain)?;
+    DOMAIN_OF_ALL.get_or_init(|| domain);
+    Ok(())
+}
+
 /// Sessions that are made with these options know the operators.
 pub(crate) fn add_to(builder: SessionBuilder) -> Result<SessionBuilder> {
-    let api = Api::loaded()?;
-    added(api, builder, domain(api)?)
+    let Some(&domain) = DOMAIN_OF_ALL.get() else {
+        return Err(error(
+            ErrorKind::Runtime,
+            "the domain of the operators could not be made when the library was started",
+        ));
+    };
+    added(Api::loaded()?, builder, domain)
 }
 
 fn added(api: Api, mut builder: SessionBuilder, domain: Domain) -> Result<SessionBuilder> {
@@ -81,37 +105,12 @@ impl Domain {
     }
 }
 
-/// The domain: one a process, since sessions keep pointers into it.
-fn domain(api: Api) -> Result<Domain> {
-    static ONE: OnceLock<Domain> = OnceLock::new();
-    static FIRST: Mutex<()> = Mutex::new(());
-    if let Some(&domain) = ONE.get() {
-        return Ok(domain);
-    }
-    let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&domain) = ONE.get() {
-        return Ok(domain);
-    }
-    let tables = [
-        table::of::<BiasGelu>(),
-        table::of::<AddNormalization>(),
-        table::of::<MaskedSoftmax>(),
-        table::of::<BiasHeads>(),
-    ];
-    let domain = Domain::new(api, &tables)?;
-    introduce(api, domain)?;
-    Ok(*ONE.get_or_init(|| domain))
-}
-
-/// Has the runtime note the name of the domain. It does so with the first session that has it, and not on two threads at once: it looks whether the name
-/// is there, and fails to add it where it then is. So this is a session, of a graph of one `Identity`. It logs nothing: whoever waits for it waits for
-/// nobody else.
-fn introduce(api: Api, domain: Domain) -> Result<()> {
+/// The name is noted with the first session that has the domain: so this is one, of a graph of one `Identity`. It logs nothing: whoever waits for it
+/// waits for nobody else.
+fn introduce(api: Api, environment: &Environment, domain: Domain) -> Result<()> {
     const MODEL: &[u8] =
         b"\x08\x08\x3a\x2b\x0a\x10\x0a\x01x\x12\x01y\x22\x08Identity\x12\x01g\x5a\x09\x0a\x01x\x12\x04\x0a\x02\x08\x01\
         \x62\x09\x0a\x01y\x12\x04\x0a\x02\x08\x01\x42\x04\x0a\x00\x10\x11";
-    let started = started().ok_or_else(|| error(ErrorKind::Library, "ONNX Runtime is not loaded in this process"))?;
-    let environment = started.environment();
     let builder = SessionBuilder::new(environment)
         .and_then(|builder| Ok(builder.with_log_level(LogLevel::Fatal)?.with_intra_threads(1)?))
         .map_err(|error| from_ort("make session options", &error))?;

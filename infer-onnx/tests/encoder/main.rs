@@ -90,10 +90,14 @@ fn passes_side_by_side_give_what_they_give_one_by_one() {
 }
 
 /// What a model's encoder gives for texts, with this library's own kernels or without, and what is logged of them meanwhile.
-fn with_kernels(name: &str, are_own: bool, options: &EncoderOptions, texts: &[Vec<Token>]) -> (Vec<Vec<f32>>, String) {
+fn with_kernels(
+    path: impl AsRef<Path>,
+    are_own: bool,
+    options: &EncoderOptions,
+    texts: &[Vec<Token>],
+) -> (Vec<Vec<f32>>, String) {
     let graph = GraphOptions::new().with_own_kernels(are_own);
     let onnx = Onnx::load(&LoadOptions::new()).unwrap();
-    let path = fixtures::model(name).expect("`cargo xtask setup` brings it");
     let model = Model::open_with(&onnx, path, &ModelOptions::new().with_graph(graph)).unwrap();
     let said = Arc::new(Mutex::new(String::new()));
     let heard = said.clone();
@@ -115,10 +119,11 @@ fn with_kernels(name: &str, are_own: bool, options: &EncoderOptions, texts: &[Ve
 fn own_kernels_compute_what_the_runtimes_do() {
     let texts = texts(&[3, 40, 1, 8, 9, 3, 17, 60, 2, 33, 5, 8]);
     for (name, operators) in [("minilm-onnx", 42), ("tiny-onnx-encoder", 14), ("tiny-onnx-classifier", 14)] {
+        let path = fixtures::model(name).expect("`cargo xtask setup` brings it");
         for threads in [1, 2] {
             let options = options().with_threads(threads).with_batch(64).with_normalize(false);
-            let (own, said) = with_kernels(name, true, &options, &texts);
-            let (theirs, silence) = with_kernels(name, false, &options, &texts);
+            let (own, said) = with_kernels(&path, true, &options, &texts);
+            let (theirs, silence) = with_kernels(&path, false, &options, &texts);
             assert_eq!(silence, "");
             assert!(said.lines().all(|line| line.starts_with(&format!("{operators} operators of"))), "{name}: {said}");
             assert_eq!(
@@ -132,6 +137,29 @@ fn own_kernels_compute_what_the_runtimes_do() {
             }
         }
     }
+}
+
+/// As caches of model hubs keep them: files that are links to others of other names.
+#[cfg(unix)]
+#[test]
+fn a_model_that_is_a_link_has_own_kernels_too() {
+    let folder = Folder::new();
+    let texts = texts(&[3, 8]);
+    let real = fixtures::model("tiny-onnx-encoder").expect("`cargo xtask setup` brings it");
+    for (number, file) in std::fs::read_dir(&real).unwrap().enumerate() {
+        let file = file.unwrap();
+        if file.file_type().unwrap().is_file() {
+            let blob = folder.path().join(format!("blob-{number}"));
+            std::fs::copy(file.path(), &blob).unwrap();
+            std::fs::create_dir_all(folder.path().join("model")).unwrap();
+            std::os::unix::fs::symlink(blob, folder.path().join("model").join(file.file_name())).unwrap();
+        }
+    }
+    let options = options().with_pooling(Pooling::Mean);
+    let (own, said) = with_kernels(folder.path().join("model"), true, &options, &texts);
+    assert!(said.starts_with("14 operators of"), "{said}");
+    let (theirs, _) = with_kernels(real, false, &options, &texts);
+    assert!(own.iter().zip(&theirs).all(|(own, theirs)| apart(own, theirs) < NEAR));
 }
 
 #[test]

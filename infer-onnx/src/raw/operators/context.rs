@@ -8,6 +8,7 @@ use crate::{
 use infer_core::Result;
 use infer_sys::onnxruntime::{ONNXTensorElementDataType, OrtKernelContext, OrtKernelInfo, OrtValue};
 use std::{
+    borrow::Cow,
     ffi::{CStr, c_void},
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -60,7 +61,7 @@ pub(super) struct Context<'a> {
 /// An input.
 pub(super) struct Tensor<'a> {
     pub(super) shape: Vec<usize>,
-    pub(super) numbers: &'a [f32],
+    pub(super) numbers: Cow<'a, [f32]>,
 }
 
 impl<'a> Context<'a> {
@@ -96,16 +97,24 @@ impl<'a> Context<'a> {
         let shape = shape.ok_or_else(|| invalid_input(format!("input {index} has the shape {dims:?}")))?;
         let len: usize = shape.iter().product();
         if len == 0 {
-            return Ok(Tensor { shape, numbers: &[] });
+            return Ok(Tensor { shape, numbers: Cow::Borrowed(&[]) });
         }
         let mut data = ptr::null();
         // SAFETY: a tensor of numbers that lives, and a valid place.
         let status = unsafe { (table.GetTensorData)(value, &raw mut data) };
         self.api.check("ask for the memory of an input", status)?;
         let data = some(data.cast_mut())?.cast::<f32>();
-        // SAFETY: a tensor of `f32` on the CPU (the table asks for it) has as many as its shape says, one behind the other, aligned. They are there as long as the
-        // call, and nobody writes to the inputs of an operator meanwhile: the output is looked at in `Output::write`.
-        let numbers = unsafe { slice::from_raw_parts(data.as_ptr().cast_const(), len) };
+        let numbers = if data.is_aligned() {
+            // SAFETY: a tensor of `f32` on the CPU (the table asks for it) has as many as its shape says, one behind the other; they are aligned. They are there as
+            // long as the call, and nobody writes to the inputs of an operator meanwhile: the output is looked at in `Output::write`.
+            Cow::Borrowed(unsafe { slice::from_raw_parts(data.as_ptr().cast_const(), len) })
+        } else {
+            // Weights that the runtime maps lie as they do in their file.
+            // SAFETY: as above, of bytes.
+            let bytes =
+                unsafe { slice::from_raw_parts(data.as_ptr().cast_const().cast::<u8>(), len * size_of::<f32>()) };
+            Cow::Owned(bytes.as_chunks().0.iter().map(|&number| f32::from_ne_bytes(number)).collect())
+        };
         Ok(Tensor { shape, numbers })
     }
 
@@ -172,7 +181,7 @@ impl<'a> Output<'a> {
             return Ok(());
         }
         // The runtime does this for operators that say they can, and these do not; a caller could have bound both to one place.
-        if self.inputs.iter().any(|input| overlap(input.numbers, y)) {
+        if self.inputs.iter().any(|input| overlap(&*input.numbers, y)) {
             return Err(invalid_input("the output was to be written where an input is"));
         }
         // SAFETY: `f32` as many as its shape says, aligned, in memory that is this call's alone: no input's, as was just seen. What is in it is bytes, of which

@@ -41,7 +41,7 @@ impl Kind for BiasGelu {
         vector("bias", bias, "x", &x.shape, width)?;
         output.write(&x.shape, width, |first, y| {
             let x = &x.numbers[first * width..][..y.len()];
-            cpu.run(kernels::BiasGelu { x, bias: bias.numbers, y });
+            cpu.run(kernels::BiasGelu { x, bias: &bias.numbers, y });
         })
     }
 }
@@ -61,8 +61,8 @@ impl Kind for AddNormalization {
         for (name, input) in [("bias", bias), ("scale", scale), ("shift", shift)] {
             vector(name, input, "x + residual", &shape, width)?;
         }
-        let (bias, scale, shift) = (bias.numbers, scale.numbers, shift.numbers);
-        let (x, residual, epsilon) = (x.numbers, residual.numbers, self.epsilon);
+        let (bias, scale, shift) = (&*bias.numbers, &*scale.numbers, &*shift.numbers);
+        let (x, residual, epsilon) = (&*x.numbers, &*residual.numbers, self.epsilon);
         output.write(&shape, width, |first, y| {
             cpu.run(kernels::AddNormalization { x, bias, residual, scale, shift, epsilon, shapes, first, y });
         })
@@ -83,7 +83,7 @@ impl Kind for MaskedSoftmax {
         let (shape, width) = (shapes.shape().collect::<Vec<_>>(), shapes.width());
         // What is a number is made a tensor of one axis by nobody.
         let shape = if x.shape.is_empty() && mask.shape.is_empty() { &[][..] } else { &shape };
-        let (x, mask) = (x.numbers, mask.numbers);
+        let (x, mask) = (&*x.numbers, &*mask.numbers);
         output.write(shape, width, |first, y| {
             cpu.run(kernels::MaskedSoftmax { x, mask, shapes, first, y });
         })
@@ -118,7 +118,7 @@ impl Kind for BiasHeads {
         }
         let size = width / heads;
         let [inner, last] = if transposed { [size, rows] } else { [rows, size] };
-        let (x, bias) = (x.numbers, bias.numbers);
+        let (x, bias) = (&*x.numbers, &*bias.numbers);
         output.write(&[groups, heads, inner, last], rows * size, |first, y| {
             cpu.run(kernels::BiasHeads { x, bias, heads, rows, transposed, first, y });
         })

@@ -5,7 +5,7 @@ use super::{DOMAIN, Domain, Kind, Node, Output, Tensor, VERSION, add_to, added, 
 use crate::{
     DType, GraphOptions, LoadOptions, Onnx,
     kernels::tests::reference::{self, assert_near, random, size, spread},
-    test_model::{GraphOf, Message, attribute, element, int, node, tensor_of},
+    test_model::{GraphOf, Message, attribute, element, external, int, node, tensor_of},
 };
 use infer_core::{ErrorKind, Result};
 use std::ffi::CStr;
@@ -282,6 +282,32 @@ fn an_output_is_not_written_where_an_input_is() {
     binding.bind_input(1, Value::tensor(DType::F32, &[4]).unwrap()).unwrap();
     let error = session.run_bound(&RunOptions::new("operators").unwrap(), &mut binding).unwrap_err();
     assert!(error.to_string().contains("where an input is"), "{error}");
+}
+
+/// The runtime maps weights that lie in a file, wherever they lie there.
+#[test]
+fn weights_may_lie_at_any_byte_of_their_file() {
+    let folder = test_kit::Folder::new();
+    let bias = random(8, 3);
+    let bytes: Vec<u8> = bias.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let x = random(16, 4);
+    let wanted = reference::gelu(&x, &bias);
+    for offset in 0..5 {
+        folder.file("w.bin", &[&vec![1; offset][..], &bytes].concat());
+        let entries = [("location", "w.bin"), ("offset", &offset.to_string()), ("length", "32")];
+        let kind = tensor_of(element::F32);
+        let graph = GraphOf::new("operators").input("a", &kind).output("y", &kind).node(&own("BiasGelu", 2, &[]));
+        let opset = Message::new().bytes(1, DOMAIN).int(2, VERSION.into());
+        let graph = graph.weights(&external("b", element::F32, &[8], &entries));
+        let model = graph.fields().message(8, &opset).into_bytes();
+        let onnx = Onnx::load(&LoadOptions::new()).unwrap();
+        let options = add_to(GraphOptions::new().session(&onnx).unwrap()).unwrap();
+        let key = "session.model_external_initializers_file_folder_path";
+        let options = options.with_config_entry(key, folder.path().to_str().unwrap()).unwrap();
+        let mut session = Session::from_bytes(onnx.environment(), options, None, &model).unwrap();
+        let (_, y) = run(&mut session, &[(&[2, 8], &x)]).unwrap();
+        assert_near(&y, &wanted, 1.2e-6, &format!("at byte {offset}"));
+    }
 }
 
 #[test]
